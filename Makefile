@@ -1,0 +1,39 @@
+# Each target sets up what it needs: a virtual environment with pinned versions and, where no Java is found, a JDK.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+RUN := tools/run
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check prove bench-backward clean
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@tools/find-java >/dev/null 2>&1 || tools/install-java
+	@touch $@
+
+demo: $(READY) ## stream Linear Road reports, then ask why an accident alert was raised
+	@$(RUN) python -m clew demo --folder build/demo
+
+test: $(READY) ## run all tests
+	@$(RUN) python -m pytest
+
+check: $(READY) ## format, lint, types
+	@$(RUN) ruff format --check .
+	@$(RUN) ruff check .
+	@$(RUN) mypy
+
+prove: $(READY) ## prove answers against models, papers and real data; QUICK=1 for a sample
+	@$(RUN) python tests/prove.py $(if $(QUICK),--quick)
+
+bench-backward: $(READY) ## how fast one row is traced in a store of a million edges
+	@$(RUN) python benchmarks/backward.py $(if $(QUICK),--quick)
+
+clean: ## remove the environment and what tests left
+	rm -rf $(VENV) .mypy_cache .ruff_cache build dist

@@ -1,0 +1,1 @@
+"""What an annotation is: one capture method per file."""

@@ -1,0 +1,276 @@
+"""Capture `sets`: each row carries the set of source rows it was made from.
+
+One hidden array per stream, so an answer never mixes sources. An element holds the source row's id
+and, unless the user said otherwise, its content: then provenance needs no second read of the
+source, whatever the source is. Elements begin with the id, so sorting an array sorts by id.
+Duplicates are removed only where they can occur; Spark's `array_distinct` is quadratic for structs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from clew.capture.algebra import Annotation, Capture, Gathering, Move, left, right
+from clew.graph.columns import ID_A, ID_B, identify, named
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pyspark.sql import Column
+
+    from clew.capture.algebra import Field, Origin, Typed
+
+FROM = "_clew_from_"
+
+_LONG = T.LongType()
+_ELEMENT = [
+    T.StructField("a", _LONG),
+    T.StructField("b", _LONG),
+    T.StructField("segment", T.StringType()),
+    T.StructField("time", T.TimestampType()),
+]
+_JSON = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "ignoreNullFields": "false"}
+
+
+@dataclass(frozen=True, slots=True)
+class Sets(Annotation):
+    """The arrays of a frame and the type of their elements, by stream."""
+
+    types: Mapping[str, T.StructType] = field(default_factory=dict)
+
+
+def from_column(stream: str) -> str:
+    """Name the hidden column that holds a row's sources of one stream."""
+    return FROM + stream
+
+
+def storable(column: Column, kind: T.DataType) -> tuple[Column, T.DataType]:
+    """Give a value a type that Parquet can hold."""
+    if isinstance(kind, T.VariantType):
+        return F.to_json(column), T.StringType()
+    if isinstance(kind, (T.NullType, T.AnsiIntervalType, T.CalendarIntervalType)):
+        return column.cast("string"), T.StringType()
+    return column, kind
+
+
+def content(columns: Sequence[Field]) -> tuple[Column, T.StructType]:
+    """Pack the user's columns of a row into one struct."""
+    if not columns:
+        return F.struct(F.lit(None).cast("string").alias("_")), T.StructType().add("_", "string")
+    kept = [(name, *storable(column, kind)) for name, column, kind in columns]
+    packed = F.struct(*[column.alias(name) for name, column, _ in kept])
+    return packed, T.StructType([T.StructField(name, kind) for name, _, kind in kept])
+
+
+class SetsCapture(Capture):
+    """Carry the set of source rows, one array per stream."""
+
+    name = "sets"
+
+    def at_source(self, origin: Origin) -> Move:
+        a, b, segment = origin.identity.columns(origin.schema)
+        users = [(f.name, named(f.name), f.dataType) for f in origin.schema.fields]
+        time = _time(origin.event_time)
+        element, kind = _element(
+            named(ID_A), named(ID_B), segment, time, users if origin.keep_content else None
+        )
+        sets = _sets(unique=origin.identity.unique, types={origin.name: kind})
+        return Move(sets, ({ID_A: a, ID_B: b}, {from_column(origin.name): F.array(element)}))
+
+    def derive(self, before: Annotation, by: Sequence[Typed]) -> Move:
+        # Equal rows made from one row cannot be told apart, so the ids are not unique after this.
+        after = _sets(unique=False, types=_types(before), repeats=before.streams)
+        return Move(after, (_own_id([(named(ID_A), _LONG), (named(ID_B), _LONG), *by]),))
+
+    def gather(self, before: Annotation, keys: Sequence[Typed]) -> Gathering:
+        columns = {from_column(s): named(from_column(s)) for s in before.streams}
+        aggregates = {name: F.flatten(F.collect_list(col)) for name, col in columns.items()}
+        after = _sets(unique=True, types=_types(before), repeats=before.streams)
+        steps = _without_repeats(_types(before), before.repeats)
+        return Gathering(aggregates, Move(after, (*steps, _own_id(keys))))
+
+    def spread(self, before: Annotation, partition: Sequence[Column]) -> Move:
+        window = Window.partitionBy(*partition)
+        gathered = {
+            from_column(s): F.flatten(F.collect_list(named(from_column(s))).over(window))
+            for s in before.streams
+        }
+        after = _sets(unique=before.unique, types=_types(before), repeats=before.streams)
+        return Move(after, (gathered, *_without_repeats(_types(before), before.repeats)))
+
+    def pair(self, first: Annotation, second: Annotation) -> Move:
+        own = _own_id([(named(side(c)), _LONG) for side in (left, right) for c in (ID_A, ID_B)])
+        return _together(first, second, own, unique=first.unique and second.unique)
+
+    def witness(self, first: Annotation, second: Annotation) -> Move:
+        own = {ID_A: named(left(ID_A)), ID_B: named(left(ID_B))}
+        return _together(first, second, own, unique=first.unique)
+
+    def either(self, first: Annotation, second: Annotation) -> tuple[Move, Move]:
+        types = {**_types(first), **_types(second)}
+        shared = set(first.streams) & set(second.streams)
+        after = _sets(
+            unique=first.unique and second.unique,
+            types=types,
+            repeats=[s for s in types if s in shared or s in first.repeats | second.repeats],
+        )
+        moves = []
+        for branch, side in enumerate((first, second)):
+            missing = {from_column(s): _empty(t) for s, t in types.items() if s not in side.streams}
+            own = _own_id([(named(ID_A), _LONG), (named(ID_B), _LONG), (F.lit(branch), _LONG)])
+            moves.append(Move(after, ({**own, **missing},)))
+        return moves[0], moves[1]
+
+    def mark(
+        self,
+        before: Annotation,
+        name: str,
+        columns: Sequence[Field],
+        time: str | None,
+    ) -> Move:
+        types = _types(before)
+        element, kind = _element(
+            named(ID_A),
+            named(ID_B),
+            F.lit(None).cast("string"),
+            _time(time),
+            columns,
+            {s: (named(from_column(s)), t) for s, t in types.items()},
+        )
+        after = _sets(unique=before.unique, types={**types, name: kind}, repeats=before.repeats)
+        return Move(after, ({from_column(name): F.array(element)},))
+
+    def pack(self, before: Annotation) -> Column:
+        return F.to_json(F.struct(*[named(c) for c in before.columns]), _JSON)
+
+    def unpack(self, before: Annotation, packed: Column, by: Sequence[Typed]) -> Move:
+        types = _types(before)
+        fields = [T.StructField(ID_A, _LONG), T.StructField(ID_B, _LONG)]
+        fields += [T.StructField(from_column(s), T.ArrayType(t)) for s, t in types.items()]
+        kind = T.StructType(fields)
+        parsed = F.transform(packed, lambda one: F.from_json(one, kind, _JSON))
+        texts = F.concat_ws("|", F.array_sort(packed))
+        read = {
+            from_column(s): F.flatten(F.transform(parsed, _field(from_column(s)))) for s in types
+        }
+        after = _sets(unique=False, types=types, repeats=before.streams)
+        steps = _without_repeats(types, frozenset(before.streams))
+        return Move(after, (_own_id([(texts, T.StringType()), *by]), read, *steps))
+
+
+SETS = SetsCapture()
+
+
+def _field(name: str) -> Callable[[Column], Column]:
+    return lambda struct: struct[name]
+
+
+def _sets(
+    *, unique: bool, types: Mapping[str, T.StructType], repeats: Sequence[str] | frozenset[str] = ()
+) -> Sets:
+    columns = (ID_A, ID_B, *[from_column(s) for s in types])
+    return Sets(columns, unique, tuple(types), frozenset(repeats), types)
+
+
+def _types(annotation: Annotation) -> Mapping[str, T.StructType]:
+    assert isinstance(annotation, Sets)  # noqa: S101 (a capture only meets its own annotations)
+    return annotation.types
+
+
+def _time(column: str | None) -> Column:
+    return (named(column) if column else F.lit(None)).cast("timestamp")
+
+
+def _own_id(parts: Sequence[Typed]) -> dict[str, Column]:
+    a, b = identify(parts)
+    return {ID_A: a, ID_B: b}
+
+
+def _empty(kind: T.StructType) -> Column:
+    return F.array().cast(T.ArrayType(kind))
+
+
+def _element(
+    a: Column,
+    b: Column,
+    segment: Column,
+    time: Column,
+    columns: Sequence[Field] | None,
+    sources: Mapping[str, tuple[Column, T.StructType]] | None = None,
+) -> tuple[Column, T.StructType]:
+    parts = [a.alias("a"), b.alias("b"), segment.alias("segment"), time.alias("time")]
+    fields = list(_ELEMENT)
+    if columns is not None:
+        packed, kind = content(columns)
+        parts.append(packed.alias("row"))
+        fields.append(T.StructField("row", kind))
+    if sources is not None:
+        parts.append(F.struct(*[c.alias(s) for s, (c, _) in sources.items()]).alias("from"))
+        inner = [T.StructField(s, T.ArrayType(t)) for s, (_, t) in sources.items()]
+        fields.append(T.StructField("from", T.StructType(inner)))
+    return F.struct(*parts), T.StructType(fields)
+
+
+def _together(
+    first: Annotation, second: Annotation, own: dict[str, Column], *, unique: bool
+) -> Move:
+    types = {**_types(first), **_types(second)}
+    joined = {}
+    for stream, kind in types.items():
+        name = from_column(stream)
+        sides = [
+            F.coalesce(named(side(name)), _empty(kind))
+            for side, annotation in ((left, first), (right, second))
+            if stream in annotation.streams
+        ]
+        joined[name] = sides[0] if len(sides) == 1 else F.concat(*sides)
+    shared = frozenset(first.streams) & frozenset(second.streams)
+    after = _sets(unique=unique, types=types, repeats=list(types))
+    return Move(after, ({**own, **joined}, *_without_repeats(types, shared)))
+
+
+def _without_repeats(
+    types: Mapping[str, T.StructType], repeats: frozenset[str]
+) -> tuple[dict[str, Column], ...]:
+    """Remove repeated elements in two projections: sort, then keep the first of each run.
+
+    Two, because the second looks at each element's neighbour in the sorted array: as one expression
+    Spark would sort again for every element.
+    """
+    names = {s: from_column(s) for s in types if s in repeats}
+    ordered = {name: _by_id(named(name), types[s]) for s, name in names.items()}
+    firsts = {name: F.filter(named(name), _first_of_run(name)) for name in names.values()}
+    return (ordered, firsts) if names else ()
+
+
+def _by_id(array: Column, kind: T.StructType) -> Column:
+    if _orderable(kind):
+        return F.sort_array(array)
+
+    def compare(x: Column, y: Column) -> Column:
+        lower = (x["a"] < y["a"]) | ((x["a"] == y["a"]) & (x["b"] < y["b"]))
+        same = (x["a"] == y["a"]) & (x["b"] == y["b"])
+        return F.when(same, F.lit(0)).when(lower, F.lit(-1)).otherwise(F.lit(1))
+
+    return F.array_sort(array, compare)
+
+
+def _first_of_run(name: str) -> Callable[[Column, Column], Column]:
+    def is_first(element: Column, i: Column) -> Column:
+        before = F.get(named(name), i - 1)
+        return (i == 0) | (element["a"] != before["a"]) | (element["b"] != before["b"])
+
+    return is_first
+
+
+def _orderable(kind: T.DataType) -> bool:
+    if isinstance(kind, T.StructType):
+        return all(_orderable(f.dataType) for f in kind.fields)
+    if isinstance(kind, T.ArrayType):
+        return _orderable(kind.elementType)
+    return not isinstance(kind, (T.MapType, T.VariantType))

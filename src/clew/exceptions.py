@@ -1,0 +1,193 @@
+"""The errors clew raises.
+
+Every message says what happened and where, why, and what to write instead. Fields on the
+exception serve programs, `str()` serves people. Errors cross process boundaries when Spark
+runs a callback elsewhere, so each one can be rebuilt from its positional arguments.
+
+    ClewError
+    ├── GraphError                  while the pipeline is built
+    │   ├── RefusedVerbError        (AttributeError) a verb with no row-level meaning here
+    │   ├── BeyondRowError          (ValueError) an expression that looks at other rows
+    │   ├── ReservedNameError       (ValueError) a column called like one of ours
+    │   └── ColumnError             (ValueError) a column that is not there or is ambiguous
+    ├── SourceError                 while a source is wrapped
+    │   └── IdentityError           (ValueError) no usable row identity
+    ├── CaptureError                while provenance is carried
+    │   └── OpaqueOperatorError     (ValueError) a function that hides how rows follow
+    ├── RunError                    while a traced query is started or runs
+    │   └── WriterError             (ValueError) a writer setting that cannot work
+    ├── StoreError                  while a store is opened, read or written
+    │   ├── NotAStoreError          (ValueError)
+    │   ├── StoreVersionError       (ValueError)
+    │   └── StoreConflictError      (ValueError) two things of one name
+    └── QueryError                  while a question is answered
+        ├── UnknownStreamError      (LookupError)
+        └── RowNotFoundError        (LookupError)
+"""
+
+from __future__ import annotations
+
+
+class ClewError(Exception):
+    """The base of every error that clew raises."""
+
+
+class GraphError(ClewError):
+    """A pipeline cannot be built as written."""
+
+
+class RefusedVerbError(GraphError, AttributeError):
+    """A DataFrame verb that clew does not follow at row level."""
+
+    def __init__(self, verb: str, instead: str) -> None:
+        super().__init__(verb, instead)
+        self.verb = verb
+        self.instead = instead
+
+    def __str__(self) -> str:
+        return (
+            f"`{self.verb}` is not available on a traced frame: {self.instead}\n\n"
+            "More: docs/reference/operators.md"
+        )
+
+
+class BeyondRowError(GraphError, ValueError):
+    """An expression reads rows other than the one it is computed for."""
+
+    def __init__(self, verb: str, found: str, instead: str) -> None:
+        super().__init__(verb, found, instead)
+        self.verb = verb
+        self.found = found
+        self.instead = instead
+
+    def __str__(self) -> str:
+        return (
+            f"`{self.verb}` holds {self.found}, which looks beyond its own row, so a row-by-row "
+            f"trace would be wrong.\n\n{self.instead}\n\nMore: docs/reference/operators.md"
+        )
+
+
+class ReservedNameError(GraphError, ValueError):
+    """A user's column has a name that clew keeps for itself."""
+
+    def __init__(self, column: str) -> None:
+        super().__init__(column)
+        self.column = column
+
+    def __str__(self) -> str:
+        return (
+            f"the column name `{self.column}` is reserved: clew keeps its annotation in columns "
+            "that begin with `_clew`.\n\nRename it before it is traced, e.g. "
+            f'`.withColumnRenamed("{self.column}", "{self.column.lstrip("_")}")`.'
+        )
+
+
+class ColumnError(GraphError, ValueError):
+    """A column is missing or ambiguous."""
+
+
+class SourceError(ClewError):
+    """A source cannot be traced as given."""
+
+
+class IdentityError(SourceError, ValueError):
+    """A source has no usable row identity."""
+
+
+class CaptureError(ClewError):
+    """Provenance cannot be carried through an operator."""
+
+
+class OpaqueOperatorError(CaptureError, ValueError):
+    """An operator hides how its output rows follow from its input rows."""
+
+    def __init__(self, operator: str, allowed: str) -> None:
+        super().__init__(operator, allowed)
+        self.operator = operator
+        self.allowed = allowed
+
+    def __str__(self) -> str:
+        return (
+            f"cannot follow rows through `{self.operator}`: Spark hands the function many rows at "
+            "once, so nothing shows which input rows made which output rows.\n\n"
+            f"{self.allowed}\n\nMore: docs/how-to/opaque-functions.md"
+        )
+
+
+class RunError(ClewError):
+    """A traced query cannot start or go on."""
+
+
+class WriterError(RunError, ValueError):
+    """A writer setting cannot work with provenance."""
+
+
+class StoreError(ClewError):
+    """A store cannot be read or written."""
+
+
+class NotAStoreError(StoreError, ValueError):
+    """The path holds no clew store."""
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(path, why)
+        self.path = path
+        self.why = why
+
+    def __str__(self) -> str:
+        return (
+            f"`{self.path}` is not a clew store: {self.why}\n\n"
+            'A store is made by the first traced query that names it: `.provenance("'
+            f'{self.path}")` on `writeStream` or `write`.'
+        )
+
+
+class StoreVersionError(StoreError, ValueError):
+    """A store was written in a format that this version does not know."""
+
+    def __init__(self, path: str, found: int, known: int) -> None:
+        super().__init__(path, found, known)
+        self.path = path
+        self.found = found
+        self.known = known
+
+    def __str__(self) -> str:
+        return (
+            f"the store `{self.path}` has format {self.found}; this version of clew reads and "
+            f"writes format {self.known}.\n\nOpen it with a matching version of clew, or name "
+            "another place for new provenance."
+        )
+
+
+class StoreConflictError(StoreError, ValueError):
+    """A store already holds something else under the same name."""
+
+
+class QueryError(ClewError):
+    """A question about provenance cannot be answered."""
+
+
+class UnknownStreamError(QueryError, LookupError):
+    """The store has no stream of that name."""
+
+    def __init__(self, stream: str, known: tuple[str, ...]) -> None:
+        super().__init__(stream, known)
+        self.stream = stream
+        self.known = known
+
+    def __str__(self) -> str:
+        known = ", ".join(f"`{name}`" for name in self.known) or "none yet"
+        return f"the store has no stream `{self.stream}`; it has: {known}."
+
+
+class RowNotFoundError(QueryError, LookupError):
+    """The store has no such row."""
+
+    def __init__(self, stream: str, row: str, why: str) -> None:
+        super().__init__(stream, row, why)
+        self.stream = stream
+        self.row = row
+        self.why = why
+
+    def __str__(self) -> str:
+        return f"stream `{self.stream}` has no row {self.row}: {self.why}"

@@ -1,0 +1,1 @@
+"""The verbs that users write: traced frames and groups."""

@@ -1,0 +1,65 @@
+"""`clew.trace`: the door from a DataFrame to a traced one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clew.capture.algebra import Origin
+from clew.exceptions import SourceError
+from clew.frame.frame import TracedFrame
+from clew.graph.columns import refuse_reserved, sole
+from clew.graph.node import Node
+from clew.operators.source import Source
+from clew.sources.identity import choose_identity
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame
+
+
+def trace(
+    df: DataFrame,
+    name: str,
+    *,
+    event_time: str | None = None,
+    id: str | Sequence[str] | None = None,  # noqa: A002 (the word users know)
+    content: bool = True,
+) -> TracedFrame:
+    """Wrap a DataFrame, streaming or batch, so that its rows can be traced.
+
+    Args:
+        df: The source. Trace it as it is read: files and topics lose their row positions when
+            columns are selected before.
+        name: What the source is called in answers.
+        event_time: The column that says when a row happened.
+        id: How rows are told apart: a list of key columns, or the name of a kind. By default the
+            strongest that the source offers: `clew_id` of an upstream query, Kafka offsets, row ids of
+            Delta or Iceberg, position in a Parquet file, and last a hash of the content.
+        content: Keep the content of source rows that contributed. Without it answers hold ids only.
+
+    Raises:
+        SourceError: The source cannot be traced as given; the message says what to change.
+
+    Examples:
+        >>> readings = trace(spark.createDataFrame([("m1", 7)], "meter string, kwh int"), "readings")
+        >>> readings.filter("kwh > 5").columns
+        ['meter', 'kwh']
+    """
+    if isinstance(df, TracedFrame):
+        msg = f"`clew.trace` was given a frame that is traced already.\n\nUse it as it is: {df!r}."
+        raise SourceError(msg)
+    if not name:
+        msg = 'a source needs a name.\n\nWrite `clew.trace(df, "readings")`.'
+        raise SourceError(msg)
+    refuse_reserved(df.columns)
+    sole(df.columns, "clew.trace")
+    if event_time is not None and event_time not in df.columns:
+        msg = (
+            f"`event_time` names `{event_time}`, which the source does not have; its columns are "
+            f"{', '.join(f'`{c}`' for c in df.columns)}."
+        )
+        raise SourceError(msg)
+    identity = choose_identity(df, id)
+    origin = Origin(name, identity, df.schema, event_time, content)
+    return TracedFrame(Node(Source(origin, df)))

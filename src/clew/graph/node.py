@@ -1,0 +1,175 @@
+"""The operator graph: immutable nodes that interpretations walk.
+
+A node is an operator and its inputs. What the operator does to rows and to their annotation is
+the operator's business; what an annotation is, the capture's. `interpret` joins the two: it walks
+the graph and builds one ordinary Spark DataFrame. The query as the user wrote it is such an
+interpretation too, with the capture that carries nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from clew.graph.columns import named, reference_name, user_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+    from clew.capture.algebra import Annotation, Capture
+    from clew.model import Exactness
+
+_ids = itertools.count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Annotated:
+    """A DataFrame with the user's columns and, hidden, each row's annotation.
+
+    Attributes:
+        df: The rows.
+        annotation: Which hidden columns hold the annotation, and what they mean.
+        references: Hidden copies of columns that the user refers to as `frame["column"]`.
+    """
+
+    df: DataFrame
+    annotation: Annotation
+    references: tuple[str, ...] = ()
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """All hidden columns, in order."""
+        return (*self.annotation.columns, *self.references)
+
+    def with_df(self, df: DataFrame) -> Annotated:
+        """Return a copy with other rows under the same annotation."""
+        return Annotated(df, self.annotation, self.references)
+
+
+class Operator(Protocol):
+    """One step of a pipeline: what it does to rows, and to annotations in terms of moves."""
+
+    @property
+    def kind(self) -> str:
+        """A word for the step, as the user would say it."""
+
+    @property
+    def label(self) -> str:
+        """The step's parameters in a few words."""
+
+    @property
+    def exactness(self) -> Exactness:
+        """How well the step's rows can be followed."""
+
+    def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
+        """Apply the step to rows and, through the capture's moves, to their annotations."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Node:
+    """An operator and its inputs.
+
+    Attributes:
+        operator: What the step does.
+        inputs: Where its rows come from.
+        id: A number of its own, unique in the process.
+        referenced: Positions of the columns the user took as `frame["column"]`; it only grows.
+    """
+
+    operator: Operator
+    inputs: tuple[Node, ...] = ()
+    id: int = field(default_factory=_ids.__next__)
+    referenced: set[int] = field(default_factory=set)
+    _plain: dict[frozenset[tuple[int, int]], Annotated] = field(default_factory=dict)
+
+    def walk(self) -> Iterator[Node]:
+        """Yield the node and all it is made from, inputs first, each once."""
+        seen: set[int] = set()
+        stack: list[tuple[Node, bool]] = [(self, False)]
+        while stack:
+            node, expanded = stack.pop()
+            if expanded:
+                yield node
+            elif node.id not in seen:
+                seen.add(node.id)
+                stack.append((node, True))
+                stack.extend((each, False) for each in reversed(node.inputs))
+
+    @property
+    def plain(self) -> Annotated:
+        """The user's own query up to here, without any annotation."""
+        from clew.capture.off import OFF  # noqa: PLC0415 (captures stand below the graph)
+
+        taken = frozenset((n.id, p) for n in self.walk() for p in n.referenced)
+        if taken not in self._plain:
+            self._plain.clear()
+            built = self.operator.annotate([each.plain for each in self.inputs], OFF)
+            self._plain[taken] = _with_references(self, built)
+        return self._plain[taken]
+
+    @property
+    def columns(self) -> list[str]:
+        """The user's columns."""
+        return user_columns(self.plain.df)
+
+    @property
+    def schema(self) -> StructType:
+        """The schema of the user's columns."""
+        from pyspark.sql.types import StructType  # noqa: PLC0415
+
+        plain = self.plain
+        hidden = set(plain.hidden)
+        return StructType([f for f in plain.df.schema.fields if f.name not in hidden])
+
+
+def interpret(node: Node, capture: Capture) -> Annotated:
+    """Build the Spark DataFrame of a node under a capture method."""
+    built: dict[int, Annotated] = {}
+    for each in node.walk():
+        inputs = [built[i.id] for i in each.inputs]
+        built[each.id] = _with_references(each, each.operator.annotate(inputs, capture))
+    return built[node.id]
+
+
+def _with_references(node: Node, built: Annotated) -> Annotated:
+    if not node.referenced:
+        return built
+    users = user_columns(built.df)
+    copies = {reference_name(node.id, p): named(users[p]) for p in sorted(node.referenced)}
+    return Annotated(
+        built.df.withColumns(copies), built.annotation, (*built.references, *copies)
+    )
+
+
+def worst(labels: Sequence[Exactness]) -> Exactness:
+    """Return the weakest of several labels.
+
+    Examples:
+        >>> worst(["exact", "coarse", "superset"])
+        'coarse'
+    """
+    order: tuple[Exactness, ...] = ("exact", "superset", "coarse")
+    return max(labels, key=order.index, default="exact")
+
+
+def describe(node: Node) -> dict[str, Any]:
+    """Write the graph as plain data for the store: operators, parameters, topology."""
+    numbers: dict[int, int] = {}
+    nodes = []
+    for number, each in enumerate(node.walk()):
+        numbers[each.id] = number
+        nodes.append(
+            {
+                "id": number,
+                "kind": each.operator.kind,
+                "label": each.operator.label,
+                "inputs": [numbers[i.id] for i in each.inputs],
+                "columns": each.columns,
+                "exactness": each.operator.exactness,
+            }
+        )
+    return {"nodes": nodes, "sink": numbers[node.id]}

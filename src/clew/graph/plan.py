@@ -1,0 +1,112 @@
+"""What Spark's analyser made of an expression.
+
+Whether an expression looks beyond its own row cannot be read off a `Column` through public API,
+and SQL text or Spark Connect hide it further. But Spark's analyser must know: a window function
+becomes a `Window` node, an aggregate an `Aggregate`, a generator a `Generate`, and a subquery
+brings leaves of its own. So the plan of a frame is compared with the plan of its inputs, and what
+is new tells what the verb did, in any spelling.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from clew.exceptions import GraphError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame
+
+_NODE = re.compile(r"^(?:[:\s]*[+:]- )?[~'!*]*(?P<name>[A-Za-z][A-Za-z0-9]*)")
+_LOCAL = frozenset({"Project", "SubqueryAlias"})
+
+
+def explain(df: DataFrame) -> str:
+    """Return what `df.explain(extended=True)` prints."""
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        df.explain(extended=True)
+    return text.getvalue()
+
+
+def analysed(text: str) -> list[str]:
+    """Cut the lines of the analysed plan out of what `explain` returned."""
+    _, _, rest = text.partition("== Analyzed Logical Plan ==\n")
+    plan, _, _ = rest.partition("\n== Optimized Logical Plan ==")
+    lines = plan.split("\n")
+    # The first line is the schema; a schema may break lines only inside odd column names.
+    return [line for line in lines[1:] if line.strip()]
+
+
+def operators(df: DataFrame) -> Counter[str]:
+    """Count the operators in a frame's analysed plan."""
+    matches = (_NODE.match(line) for line in analysed(explain(df)))
+    return Counter(match["name"] for match in matches if match)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a verb added to the plan."""
+
+    added: Counter[str]
+
+    @property
+    def is_row_wise(self) -> bool:
+        """Each output row comes from its own input row, one to one."""
+        return set(self.added) <= _LOCAL
+
+    @property
+    def multiplies(self) -> bool:
+        """One input row may give several output rows, and nothing else happens."""
+        kinds = set(self.added)
+        return bool(kinds & {"Generate", "Expand"}) and kinds <= _LOCAL | {
+            "Generate",
+            "Expand",
+            "Filter",  # window() drops rows without an event time
+        }
+
+    def beyond(self, allowed: Sequence[str] = ()) -> list[str]:
+        """List the new operators that are neither row-wise nor allowed, by name."""
+        return sorted(set(self.added) - _LOCAL - set(allowed))
+
+
+def change(df: DataFrame, *inputs: DataFrame) -> Change:
+    """Compare a frame's plan with the plans of its inputs.
+
+    Raises:
+        GraphError: The plan text was cut, so it cannot be trusted.
+    """
+    after = operators(df)
+    before: Counter[str] = Counter()
+    for each in inputs:
+        before += operators(each)
+    if before - after:
+        msg = (
+            "cannot read the plan that Spark made of this step: its text is shorter than that of "
+            "its input. This happens when `spark.sql.maxPlanStringLength` is set low.\n\n"
+            'Write `spark.conf.unset("spark.sql.maxPlanStringLength")` before the pipeline is '
+            "built."
+        )
+        raise GraphError(msg)
+    return Change(after - before)
+
+
+_DESCRIPTIONS = {
+    "Window": "a window function (`over`)",
+    "WithWindowDefinition": "a window function (`over`)",
+    "Aggregate": "an aggregate outside `agg`",
+    "Generate": "a generator such as `explode`",
+    "Expand": "an expression that makes several rows of one",
+}
+
+
+def describe(names: Sequence[str]) -> str:
+    """Say in words what the plan shows."""
+    known = [_DESCRIPTIONS[name] for name in names if name in _DESCRIPTIONS]
+    return known[0] if known else f"a subquery (`{names[0]}` in Spark's plan)"

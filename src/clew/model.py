@@ -1,0 +1,71 @@
+"""The nouns of an answer: row ids and edges, in plain Python.
+
+A row id is a stream's name and two signed 64-bit integers, whatever the row is: for a source
+row the segment and the position in it, for a derived row a hash of what it was derived from.
+Everything that stores, compares or prints ids goes through here.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+Exactness = Literal["exact", "superset", "coarse"]
+"""How an answer relates to the rows that really contributed.
+
+`exact`: just those. `superset`: those and perhaps more. `coarse`: a declared unit such as a
+whole group or partition, because a function hides what happens inside it.
+"""
+
+_HEX_ID = re.compile(r"[0-9a-f]{32}")
+_WRAP = 1 << 64
+_SIGN = 1 << 63
+
+
+def _signed(value: int) -> int:
+    return value - _WRAP if value >= _SIGN else value
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class RowId:
+    """The identity of one row, the same on every read.
+
+    Examples:
+        >>> RowId("stopped", 255, -1).text
+        '00000000000000ffffffffffffffffff'
+        >>> RowId.from_text("stopped", "00000000000000ffffffffffffffffff").b
+        -1
+    """
+
+    stream: str
+    a: int
+    b: int
+
+    @property
+    def text(self) -> str:
+        """The id as 32 hexadecimal digits, without the stream."""
+        return f"{self.a % _WRAP:016x}{self.b % _WRAP:016x}"
+
+    @classmethod
+    def from_text(cls, stream: str, text: str) -> RowId:
+        """Read an id from 32 hexadecimal digits.
+
+        Raises:
+            ValueError: The text is not an id.
+        """
+        if not _HEX_ID.fullmatch(text):
+            msg = f"a row id is 32 hexadecimal digits; got {text!r}"
+            raise ValueError(msg)
+        return cls(stream, _signed(int(text[:16], 16)), _signed(int(text[16:], 16)))
+
+    def __str__(self) -> str:
+        return f"{self.stream}/{self.text}"
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Edge:
+    """One contribution: the source row is part of what made the sink row."""
+
+    sink: RowId
+    source: RowId

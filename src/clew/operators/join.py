@@ -1,0 +1,233 @@
+"""Joins: a row comes from the pair that made it.
+
+An outer row without a partner comes from its one side. A semi join keeps a left row because of rows on
+the right, so those belong to the answer: without them the row would not be there again. On a
+stream, where Spark emits the left row at its first match, it is that match. An anti join keeps rows because
+something is absent, which no row can stand for: the left row alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from clew.capture.algebra import left, right
+from clew.exceptions import BeyondRowError, ColumnError, GraphError
+from clew.graph.columns import ID_A, ID_B, is_hidden, named, sole, user_columns
+from clew.graph.node import Annotated, Node
+from clew.graph.plan import change, describe
+from clew.operators.aggregate import Aggregate
+from clew.operators.keep import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pyspark.sql import Column, DataFrame
+
+    from clew.capture.algebra import Annotation, Capture, Move
+    from clew.model import Exactness
+
+_HOW = {
+    "inner": "inner",
+    "cross": "cross",
+    "outer": "outer",
+    "full": "outer",
+    "fullouter": "outer",
+    "left": "left",
+    "leftouter": "left",
+    "right": "right",
+    "rightouter": "right",
+    "semi": "semi",
+    "leftsemi": "semi",
+    "anti": "anti",
+    "leftanti": "anti",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Match the rows of two frames."""
+
+    on: str | list[str] | Column | list[Column] | None
+    how: str
+    exactness: ClassVar[Exactness] = "exact"
+
+    @property
+    def kind(self) -> str:
+        return f"{self.how} join"
+
+    @property
+    def label(self) -> str:
+        return "" if self.on is None else shown(self.on)
+
+    @property
+    def names(self) -> list[str] | None:
+        """The join columns when they were given by name."""
+        names = [self.on] if isinstance(self.on, str) else self.on
+        if isinstance(names, list) and all(isinstance(name, str) for name in names):
+            return [str(name) for name in names]
+        return None
+
+    def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
+        first, second = inputs
+        if not first.annotation.columns and not second.annotation.columns:
+            references = first.references
+            if self.how not in ("semi", "anti"):
+                references = (*references, *second.references)
+            df = first.df.join(second.df, self.on, self.how)  # type: ignore[arg-type]
+            return Annotated(df, first.annotation, references)
+        if self.how == "anti":
+            df = first.df.join(_bare(second), self.on, "anti")  # type: ignore[arg-type]
+            return first.with_df(df)
+        if self.how == "semi":
+            return _semi(self, first, second, capture)
+        return self._pairs(first, second, capture)
+
+    def _pairs(self, first: Annotated, second: Annotated, capture: Capture) -> Annotated:
+        move = capture.pair(first.annotation, second.annotation)
+        joined = _sided(first, left).join(_sided(second, right), self.on, self.how)  # type: ignore[arg-type]
+        return _merged(joined, move, first, second, (*first.references, *second.references))
+
+
+def _sided(frame: Annotated, side: Callable[[str], str]) -> DataFrame:
+    """Rename the hidden columns so that both sides' are at hand after the join."""
+    return frame.df.withColumnsRenamed({c: side(c) for c in frame.annotation.columns})
+
+
+def _bare(frame: Annotated) -> DataFrame:
+    return frame.df.drop(*frame.annotation.columns)
+
+
+def _merged(
+    joined: DataFrame,
+    move: Move,
+    first: Annotated,
+    second: Annotated,
+    references: tuple[str, ...],
+) -> Annotated:
+    old = [left(c) for c in first.annotation.columns]
+    old += [right(c) for c in second.annotation.columns]
+    return Annotated(move.apply(joined, old), move.annotation, references)
+
+
+def _semi(join: Join, first: Annotated, second: Annotated, capture: Capture) -> Annotated:
+    move = capture.witness(first.annotation, second.annotation)
+    if first.df.isStreaming and second.df.isStreaming:
+        return _first_match(join, first, second, move)
+    if join.names is not None:
+        return _by_names(join.names, first, second, capture, move)
+    return _by_condition(join, first, second, capture, move)
+
+
+def _by_names(
+    names: list[str], first: Annotated, second: Annotated, capture: Capture, move: Move
+) -> Annotated:
+    """Gather the right side's rows per key first: then each left row finds one partner at most."""
+    sole([c for c in first.df.columns if not is_hidden(c)], "semi join")
+    one = (F.count(F.lit(1)).alias("_clew_count"),)
+    grouped = Aggregate("groupBy", tuple(names), one, tuple(names)).annotate([second], capture)
+    partners = _sided(grouped, right).drop("_clew_count")
+    joined = _sided(first, left).join(partners, names, "inner")
+    # A join by name moves its columns to the front; a semi join leaves them where they were.
+    order = [*user_columns(first.df), *[c for c in joined.columns if is_hidden(c)]]
+    back = joined.select(*[named(c) for c in order])
+    return _merged(back, move, first, second, first.references)
+
+
+def _by_condition(
+    join: Join, first: Annotated, second: Annotated, capture: Capture, move: Move
+) -> Annotated:
+    """Find the matches of each left row by its id, beside the semi join itself."""
+    if first.df.isStreaming:
+        msg = (
+            "a semi join of a stream with a table needs its columns by name, so that the matching "
+            'rows can be looked up.\n\nWrite `.join(table, on=["key"], how="semi")`, renaming '
+            "columns before if they differ."
+        )
+        raise GraphError(msg)
+    matches = _sided(first, left).join(_sided(second, right), join.on, "inner")  # type: ignore[arg-type]
+    own = [left(ID_A), left(ID_B)]
+    hidden = [right(c) for c in second.annotation.columns]
+    found = matches.select(*[named(c) for c in (*own, *hidden)])
+    found = found.withColumnsRenamed({right(c): c for c in second.annotation.columns})
+    gathering = capture.gather(second.annotation, [(named(c), T.LongType()) for c in own])
+    aggregates = [c.alias(name) for name, c in gathering.aggregates.items()]
+    sets = gathering.finish(found.groupBy(*own).agg(*aggregates))
+    sets = sets.withColumnsRenamed({c: right(c) for c in gathering.after.annotation.columns})
+    kept = _sided(first, left).join(_bare(second), join.on, "semi")  # type: ignore[arg-type]
+    joined = kept.join(sets.withColumnsRenamed({c: f"{c}_m" for c in own}), _same_id(own), "inner")
+    return _merged(joined.drop(*[f"{c}_m" for c in own]), move, first, second, first.references)
+
+
+def _same_id(own: list[str]) -> Column:
+    a, b = own
+    return (named(a) == named(f"{a}_m")) & (named(b) == named(f"{b}_m"))
+
+
+def _first_match(join: Join, first: Annotated, second: Annotated, move: Move) -> Annotated:
+    """Pair each left row with its matches and keep the first pair to arrive."""
+    _need_unique(first.annotation)
+    one, other = _sided(first, left), _sided(second, right)
+    pairs = one.join(other, join.on, "inner")  # type: ignore[arg-type]
+    names = join.names or []
+    layout = [*names, *_without(one.columns, names), *_without(other.columns, names)]
+    unique = [f"_clew_at_{i}" for i in range(len(layout))]
+    # The left column of a name stands before the right one.
+    wanted = [*one.columns, *[right(c) for c in second.annotation.columns]]
+    kept = pairs.toDF(*unique).select(*[named(unique[layout.index(c)]).alias(c) for c in wanted])
+    once = kept.dropDuplicatesWithinWatermark([left(ID_A), left(ID_B)])
+    return _merged(once, move, first, second, first.references)
+
+
+def _without(columns: Sequence[str], names: Sequence[str]) -> list[str]:
+    return [c for c in columns if c not in names]
+
+
+def _need_unique(annotation: Annotation) -> None:
+    if not annotation.unique:
+        msg = (
+            "a semi join of two streams needs rows on the left that can be told apart, and here two "
+            "rows may share an id (equal rows of a source without positions, or `explode`).\n\n"
+            'Name key columns at the source: `clew.trace(df, "name", id=["column"])`.'
+        )
+        raise GraphError(msg)
+
+
+def join(
+    first: Node,
+    second: Node,
+    on: str | list[str] | Column | list[Column] | None,
+    how: str | None,
+) -> Node:
+    """Add a join.
+
+    Raises:
+        ColumnError: A name in the condition stands for two columns.
+        BeyondRowError: The condition holds a subquery.
+        GraphError: Spark knows no such join.
+    """
+    wanted = _HOW.get((how or "inner").lower().replace("_", ""))
+    if wanted is None:
+        msg = f"`join` knows no `how={how!r}`; it knows {', '.join(sorted(set(_HOW.values())))}."
+        raise GraphError(msg)
+    node = Node(Join(on, wanted), (first, second))
+    try:
+        df = node.plain.df
+        _ = df.schema
+    except AnalysisException as error:
+        if "_clew_ref_" not in str(error):
+            raise
+        msg = (
+            'a column in the join condition, taken as `frame["column"]`, is in both sides or in '
+            'neither of them.\n\nFor a self-join give each side a name: `a = frame.alias("a")`, '
+            '`b = frame.alias("b")`, and write `F.col("a.column") == F.col("b.column")`.'
+        )
+        raise ColumnError(msg) from error
+    beyond = change(df, first.plain.df, second.plain.df).beyond(["Join", "Filter"])
+    if beyond:
+        raise BeyondRowError("join", describe(beyond), "Join with the other table as well.")
+    return node

@@ -1,0 +1,84 @@
+"""Steps that hand on the rows they are given, some or all, as they are.
+
+Filter, watermark, alias, order, limit and hints: an output row is an input row, so its annotation
+stays. Only the verb differs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from clew.exceptions import BeyondRowError
+from clew.graph.node import Node
+from clew.graph.plan import change, describe
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import Column
+
+    from clew.capture.algebra import Capture
+    from clew.graph.node import Annotated
+    from clew.model import Exactness
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Call one of Spark's verbs that neither makes new rows nor changes columns."""
+
+    verb: str
+    args: tuple[Any, ...] = ()
+    options: Mapping[str, Any] | None = None
+    exactness: ClassVar[Exactness] = "exact"
+
+    @property
+    def kind(self) -> str:
+        return {"withWatermark": "watermark", "orderBy": "order"}.get(self.verb, self.verb)
+
+    @property
+    def label(self) -> str:
+        return ", ".join(shown(arg) for arg in self.args)
+
+    def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:  # noqa: ARG002
+        [source] = inputs
+        return source.with_df(getattr(source.df, self.verb)(*self.args, **(self.options or {})))
+
+
+def shown(value: object) -> str:
+    """Write a parameter the way a person would."""
+    text = str(value)
+    if text.startswith("Column<'") and text.endswith("'>"):
+        return text[len("Column<'") : -len("'>")]
+    if isinstance(value, (list, tuple)):
+        return ", ".join(shown(each) for each in value)
+    return text
+
+
+def keep(node: Node, verb: str, *args: object, **options: object) -> Node:
+    """Add a step that hands rows on."""
+    return _checked(Node(Keep(verb, args, options), (node,)))
+
+
+def filter_rows(node: Node, condition: Column | str) -> Node:
+    """Add a filter whose condition looks at its own row only.
+
+    Raises:
+        BeyondRowError: The condition holds a subquery.
+    """
+    out = _checked(Node(Keep("filter", (condition,)), (node,)))
+    beyond = change(out.plain.df, node.plain.df).beyond(["Filter"])
+    if beyond:
+        raise BeyondRowError(
+            "filter",
+            describe(beyond),
+            'Trace the other table and join with it: `.join(other, on=["key"], how="semi")` keeps '
+            'the rows that have a match, `how="anti"` those that have none.',
+        )
+    return out
+
+
+def _checked(node: Node) -> Node:
+    # Asking for the schema makes Spark analyse the step now, also under Spark Connect.
+    _ = node.plain.df.schema
+    return node

@@ -1,0 +1,230 @@
+"""Steps that compute columns: each output row comes from its own input row.
+
+`select` and `withColumns` take the user's expressions as they are. Before that, Spark's analyser is
+asked what is in them: a generator or a sliding `window` makes several rows of one, which is a move of its
+own; window functions need a declared partition; aggregates and subqueries are refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from clew.exceptions import BeyondRowError
+from clew.graph.columns import (
+    arranged,
+    bare_reference,
+    find_references,
+    is_hidden,
+    named,
+    refuse_reserved,
+)
+from clew.graph.node import Annotated, Node
+from clew.graph.plan import change, describe
+from clew.operators.keep import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import Column, DataFrame
+
+    from clew.capture.algebra import Capture
+    from clew.model import Exactness
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """Compute columns row by row.
+
+    Attributes:
+        verb: `select` or `withColumns`.
+        columns: The user's expressions, by name for `withColumns`.
+        multiplies: One row may become several.
+        partition: The partition that a window function in the expressions may look at.
+        references: Real names of the columns behind `frame["column"]` references.
+    """
+
+    verb: str
+    columns: tuple[Column | str, ...] | dict[str, Column]
+    references: Mapping[str, str]
+    multiplies: bool = False
+    partition: tuple[str, ...] | None = None
+
+    @property
+    def kind(self) -> str:
+        if self.partition is not None:
+            return "window function"
+        return "explode" if self.multiplies else self.verb
+
+    @property
+    def label(self) -> str:
+        if isinstance(self.columns, dict):
+            text = ", ".join(f"{name} = {shown(c)}" for name, c in self.columns.items())
+        else:
+            text = ", ".join(shown(c) for c in self.columns)
+        for token, name in self.references.items():
+            text = text.replace(token, name)
+        return text
+
+    @property
+    def exactness(self) -> Exactness:
+        return "exact" if self.partition is None else "superset"
+
+    def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
+        [source] = inputs
+        out = source.with_df(self._named_well(self._computed(source)))
+        if self.partition is not None:
+            move = capture.spread(out.annotation, [named(p) for p in self.partition])
+        elif self.multiplies:
+            users = [f for f in out.df.schema.fields if not is_hidden(f.name)]
+            move = capture.derive(out.annotation, [(named(f.name), f.dataType) for f in users])
+        else:
+            return out
+        return Annotated(move.apply(out.df, out.annotation.columns), move.annotation, out.references)
+
+    def _computed(self, source: Annotated) -> DataFrame:
+        if isinstance(self.columns, dict):
+            return source.df.withColumns(self.columns)
+        if not source.hidden:
+            return source.df.select(*self.columns)
+        # A star already brings the hidden columns along.
+        brought = set(source.df.select(*self.columns).columns)
+        missing = [named(name) for name in source.hidden if name not in brought]
+        return source.df.select(*self.columns, *missing)
+
+    def _named_well(self, df: DataFrame) -> DataFrame:
+        """Give columns that Spark named after a reference the name the user would have seen."""
+        for name in df.columns:
+            if is_hidden(name):
+                continue
+            better = name
+            for token, _, _ in find_references(name):
+                better = better.replace(token, self.references.get(token, token))
+            if better != name:
+                df = df.withColumnRenamed(name, better)
+        return df
+
+
+def select(node: Node, columns: Sequence[Column | str], partition: Sequence[str] | None) -> Node:
+    """Add a `select`."""
+    names = references_of(node)
+    wanted: list[Column | str] = []
+    for column in columns:
+        token = _bare_token(column)
+        wanted.append(column.alias(names[token]) if token in names else column)  # type: ignore[union-attr]
+    return _project(node, "select", tuple(wanted), names, partition)
+
+
+def with_columns(
+    node: Node, columns: Mapping[str, Column], partition: Sequence[str] | None
+) -> Node:
+    """Add or replace columns."""
+    refuse_reserved(columns)
+    return _project(node, "withColumns", dict(columns), references_of(node), partition)
+
+
+def _bare_token(column: Column | str) -> str | None:
+    if isinstance(column, str):
+        return None
+    found = bare_reference(column)
+    return f"_clew_ref_{found[0]}_{found[1]}" if found else None
+
+
+def _project(
+    node: Node,
+    verb: str,
+    columns: tuple[Column | str, ...] | dict[str, Column],
+    references: Mapping[str, str],
+    partition: Sequence[str] | None,
+) -> Node:
+    simple = Node(Project(verb, columns, references), (node,))
+    out = simple.plain.df
+    refuse_reserved(c for c in simple.columns if "_clew_ref_" not in c)
+    difference = change(out, node.plain.df)
+    if difference.is_row_wise:
+        return simple
+    if difference.multiplies:
+        return Node(Project(verb, columns, references, multiplies=True), (node,))
+    beyond = difference.beyond()
+    if set(beyond) <= {"Window", "WithWindowDefinition"} and partition is not None:
+        return Node(Project(verb, columns, references, partition=tuple(partition)), (node,))
+    raise BeyondRowError(verb, describe(beyond), _INSTEAD.get(beyond[0], _INSTEAD["subquery"]))
+
+
+_INSTEAD = {
+    "Window": "In batch, say which rows it may look at: add "
+    '`partition=["column"]` with the columns of its `partitionBy` (`partition=[]` for none). '
+    "Each row then traces to every row of its partition, and answers are labelled `superset`. "
+    "On a stream use `groupBy(F.window(...))`.",
+    "Aggregate": "Write `.groupBy(...).agg(...)`; without keys, `.groupBy().agg(...)`.",
+    "Generate": "Write the generator in a `select` of its own, without window functions.",
+    "subquery": "Trace the other table with `clew.trace(...)` and join with it.",
+}
+
+
+def references_of(node: Node) -> dict[str, str]:
+    """Map the hidden copies at hand in a frame to the names of the columns they copy."""
+    names = {}
+    for each in node.walk():
+        columns = each.columns if each.referenced else []
+        for position in each.referenced:
+            names[f"_clew_ref_{each.id}_{position}"] = columns[position]
+    return names
+
+
+@dataclass(frozen=True, slots=True)
+class Reshape:
+    """Call a verb of Spark's that renames, drops or fills columns, on the user's columns only."""
+
+    verb: str
+    args: tuple[Any, ...]
+    options: Mapping[str, Any]
+    exactness: ClassVar[Exactness] = "exact"
+
+    @property
+    def kind(self) -> str:
+        return self.verb
+
+    @property
+    def label(self) -> str:
+        return ", ".join(shown(arg) for arg in self.args)
+
+    def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:  # noqa: ARG002
+        [source] = inputs
+        if self.verb == "toDF":
+            out = arranged(source.df, source.hidden).toDF(*self.args, *source.hidden)
+        else:
+            out = getattr(source.df, self.verb)(*self.args, **self.options)
+        return source.with_df(out)
+
+
+def reshape(node: Node, verb: str, *args: object, **options: object) -> Node:
+    """Add a step that renames, drops or fills columns."""
+    out = Node(Reshape(verb, args, options), (node,))
+    refuse_reserved(out.columns)
+    return out
+
+
+@dataclass(frozen=True, slots=True)
+class DropAt:
+    """Drop the columns at some positions, told apart where two share a name."""
+
+    positions: tuple[int, ...]
+    names: tuple[str, ...]
+    kind: ClassVar[str] = "drop"
+    exactness: ClassVar[Exactness] = "exact"
+
+    @property
+    def label(self) -> str:
+        return ", ".join(self.names)
+
+    def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:  # noqa: ARG002
+        [source] = inputs
+        df = arranged(source.df, source.hidden)
+        unique = [f"_clew_at_{i}" for i in range(len(df.columns))]
+        kept = [
+            named(u).alias(name)
+            for i, (u, name) in enumerate(zip(unique, df.columns, strict=True))
+            if i not in self.positions
+        ]
+        return source.with_df(df.toDF(*unique).select(*kept))

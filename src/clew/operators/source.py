@@ -1,0 +1,34 @@
+"""Where rows come in: a source row stands for itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from clew.graph.node import Annotated
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame
+
+    from clew.capture.algebra import Capture, Origin
+    from clew.model import Exactness
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A DataFrame that the user wrapped with `clew.trace`."""
+
+    origin: Origin
+    df: DataFrame
+    kind: ClassVar[str] = "source"
+    exactness: ClassVar[Exactness] = "exact"
+
+    @property
+    def label(self) -> str:
+        return self.origin.name
+
+    def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:  # noqa: ARG002
+        move = capture.at_source(self.origin)
+        return Annotated(move.apply(self.df, ()), move.annotation)

@@ -1,0 +1,56 @@
+"""Union: an output row is a row of one input or the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from clew.graph.columns import arranged
+from clew.graph.node import Annotated, Node
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from clew.capture.algebra import Capture
+    from clew.model import Exactness
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """Put the rows of two frames together, by position or by name."""
+
+    by_name: bool = False
+    allow_missing: bool = False
+    kind: ClassVar[str] = "union"
+    exactness: ClassVar[Exactness] = "exact"
+
+    @property
+    def label(self) -> str:
+        return "by name" if self.by_name else "by position"
+
+    def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
+        first, second = inputs
+        one, other = capture.either(first.annotation, second.annotation)
+        hidden = one.annotation.columns
+        a = arranged(one.apply(first.df, first.hidden), hidden)
+        b = arranged(other.apply(second.df, second.hidden), hidden)
+        if self.by_name:
+            df = a.unionByName(b, allowMissingColumns=self.allow_missing)
+            # Columns that only the second frame has come last, behind the hidden ones.
+            return Annotated(arranged(df, hidden), one.annotation)
+        return Annotated(a.union(b), one.annotation)
+
+
+def union(first: Node, second: Node) -> Node:
+    """Add a union by position."""
+    return _checked(Node(Union(), (first, second)))
+
+
+def union_by_name(first: Node, second: Node, *, allow_missing: bool) -> Node:
+    """Add a union by name."""
+    return _checked(Node(Union(by_name=True, allow_missing=allow_missing), (first, second)))
+
+
+def _checked(node: Node) -> Node:
+    _ = node.plain.df.schema
+    return node

@@ -1,0 +1,57 @@
+"""Unpivot: one row becomes one row for each of its value columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from clew.graph.columns import is_hidden, named, user_columns
+from clew.graph.node import Annotated, Node
+from clew.operators.keep import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from clew.capture.algebra import Capture
+    from clew.model import Exactness
+
+
+@dataclass(frozen=True, slots=True)
+class Unpivot:
+    """Turn columns into rows."""
+
+    ids: tuple[Any, ...]
+    values: tuple[Any, ...] | None
+    variable: str
+    value: str
+    kind: ClassVar[str] = "unpivot"
+    exactness: ClassVar[Exactness] = "exact"
+
+    @property
+    def label(self) -> str:
+        return f"by {', '.join(shown(i) for i in self.ids)}"
+
+    def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
+        [source] = inputs
+        ids = [*self.ids, *[named(c) for c in source.hidden]]
+        values = list(self.values) if self.values is not None else self._others(source)
+        df = source.df.unpivot(ids, values, self.variable, self.value)
+        users = [f for f in df.schema.fields if not is_hidden(f.name)]
+        move = capture.derive(source.annotation, [(named(f.name), f.dataType) for f in users])
+        out = move.apply(df, source.annotation.columns)
+        return Annotated(out, move.annotation, source.references)
+
+    def _others(self, source: Annotated) -> list[Any]:
+        kept = set(source.df.select(*self.ids).columns)
+        return [named(c) for c in user_columns(source.df) if c not in kept]
+
+
+def unpivot(node: Node, ids: Any, values: Any, variable: str, value: str) -> Node:
+    """Add an unpivot."""
+    listed = (ids,) if not isinstance(ids, (list, tuple)) else tuple(ids)
+    wanted = None if values is None else values
+    if wanted is not None:
+        wanted = (wanted,) if not isinstance(wanted, (list, tuple)) else tuple(wanted)
+    out = Node(Unpivot(listed, wanted, variable, value), (node,))
+    _ = out.plain.df.schema
+    return out

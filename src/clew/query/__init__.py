@@ -1,0 +1,1 @@
+"""Questions about provenance, answered from the store without Spark."""

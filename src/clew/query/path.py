@@ -1,0 +1,104 @@
+"""The operators that an answer passed, as one line per way from a source to a sink.
+
+A writer's graph is kept as plain data: nodes with their inputs. A line follows the inputs from the
+sink up to the node that stands for the source, and is written in the order in which rows travel.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from clew.store.reader import Snapshot
+
+ARROW = " -> "
+MAX_WAYS = 16
+"""How many ways between one source and one sink are written out."""
+
+
+def paths(snapshot: Snapshot, passed: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """Describe the operators between pairs of sink and source streams.
+
+    Lines come in the order in which rows travel: a query before those that read its sink.
+    """
+    pairs = sorted(passed, key=lambda pair: (pair[1], pair[0]))
+    lines: list[str] = []
+    for sink, source in _in_travel_order(pairs):
+        lines += _ways(snapshot, sink, source)
+    return tuple(lines)
+
+
+def _in_travel_order(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    ordered: list[tuple[str, str]] = []
+    left = list(pairs)
+    while left:
+        sinks = {sink for sink, _ in left}
+        ready = [pair for pair in left if pair[1] not in sinks] or left[:1]
+        ordered += ready
+        left = [pair for pair in left if pair not in ready]
+    return ordered
+
+
+def _ways(snapshot: Snapshot, sink: str, source: str) -> list[str]:
+    writer = snapshot.writer(sink)
+    record = snapshot.streams.get(writer) if writer is not None else None
+    graph: Mapping[str, Any] = record.graph if record is not None else {}
+    nodes = {node["id"]: node for node in graph.get("nodes", ())}
+    top = _node_of(snapshot, graph, sink) if snapshot.is_named(sink) else graph.get("sink")
+    targets = {node["id"] for node in nodes.values() if _stands_for(node, source)}
+    if snapshot.is_named(source):
+        targets = {_node_of(snapshot, graph, source)}
+    found: list[str] = []
+    for way in _climb(nodes, top, targets):
+        if len(found) == MAX_WAYS:
+            found.append(f"{source}{ARROW}... (more ways){ARROW}{sink}")
+            break
+        steps = [_describe(nodes[each]) for each in reversed(way) if each not in targets]
+        found.append(ARROW.join([source, *steps, sink]))
+    return found or [f"{source}{ARROW}{sink}"]
+
+
+def _climb(
+    nodes: Mapping[int, Mapping[str, Any]], top: int | None, targets: set[int | None]
+) -> Iterator[list[int]]:
+    """Yield the ways from a node up to the targets, without recursion."""
+    useful = _leads_to(nodes, targets)
+    todo: list[list[int]] = [[top]] if top is not None and top in useful else []
+    while todo:
+        way = todo.pop()
+        if way[-1] in targets:
+            yield way
+            continue
+        inputs = [each for each in nodes[way[-1]].get("inputs", ()) if each in useful]
+        todo += [[*way, each] for each in reversed(inputs) if each not in way]
+
+
+def _leads_to(nodes: Mapping[int, Mapping[str, Any]], targets: set[int | None]) -> set[int | None]:
+    """Return the nodes from which a target can be reached, so that no dead end is explored."""
+    useful = {each for each in targets if each in nodes}
+    growing = True
+    while growing:
+        new = {
+            number
+            for number, node in nodes.items()
+            if number not in useful and useful.intersection(node.get("inputs", ()))
+        }
+        useful |= new
+        growing = bool(new)
+    return useful
+
+
+def _stands_for(node: Mapping[str, Any], stream: str) -> bool:
+    return bool(node.get("kind") == "source" and node.get("label") == stream)
+
+
+def _node_of(snapshot: Snapshot, graph: Mapping[str, Any], named: str) -> int | None:
+    found = (graph.get("named") or {}).get(named)
+    return found if isinstance(found, int) else snapshot.streams[named].node
+
+
+def _describe(node: Mapping[str, Any]) -> str:
+    label = node.get("label")
+    return f"{node['kind']} ({label})" if label else str(node["kind"])

@@ -1,0 +1,177 @@
+"""The answer to a question: where rows came from, or what they led to.
+
+A `Trace` holds Arrow tables and shows them as rows, edges, text, a DataFrame or plain data. It
+always says how far it can be trusted: `exactness` for what is in it, `gaps` for what may be missing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from clew.model import Edge, RowId
+from clew.query import show
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+    from clew.model import Exactness
+    from clew.query.row import Rows
+    from clew.query.scope import Direction
+    from clew.store.records import Gap
+
+_SHOWN = 20
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Trace:
+    """What was found for one or several rows.
+
+    Attributes:
+        direction: `backward` or `forward`.
+        stream: The stream of the rows asked about.
+        start: The rows asked about.
+        rows: The rows at the ends: source rows or, under a scope, rows of its streams; forward,
+            the rows of every sink that was reached.
+        path: The operators passed, one line per way, in the order in which rows travel.
+        exactness: The worst label of the streams passed.
+        gaps: Batches whose provenance is missing and that could have added to the answer.
+        seconds: How long the answer took.
+        scope: The streams that the answer was kept to, if any.
+    """
+
+    direction: Direction
+    stream: str
+    start: Rows
+    rows: Rows
+    path: tuple[str, ...]
+    exactness: Exactness
+    gaps: tuple[Gap, ...]
+    seconds: float
+    scope: tuple[str, ...] | None
+    _tables: tuple[pa.Table, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether no missing batch could add to the answer."""
+        return not self.gaps
+
+    @property
+    def sources(self) -> Rows:
+        """The rows on the side of the sources: backward those found, forward those asked about."""
+        return self.rows if self.direction == "backward" else self.start
+
+    @property
+    def results(self) -> Rows:
+        """The rows on the side of the results: forward those found, backward those asked about."""
+        return self.rows if self.direction == "forward" else self.start
+
+    @cached_property
+    def hops(self) -> tuple[tuple[Edge, ...], ...]:
+        """The edges followed, level by level from the rows asked about."""
+        return tuple(tuple(_edges(each)) for each in self._tables)
+
+    @property
+    def edges(self) -> tuple[Edge, ...]:
+        """All edges followed, in the order of `hops`."""
+        return tuple(edge for hop in self.hops for edge in hop)
+
+    def of(self, stream: str) -> Rows:
+        """Return the rows at the ends that belong to one stream."""
+        return self.rows.of(stream)
+
+    def to_arrow(self) -> pa.Table:
+        """Return the rows at the ends as an Arrow table.
+
+        The first columns are `stream`, `id`, `segment`, `position` and `time`; the user's
+        follow. A user's column with one of those names is called `row.<name>`.
+        """
+        return self.rows.to_arrow()
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the rows at the ends as a DataFrame, with the columns of `to_arrow`."""
+        return self.rows.to_pandas()
+
+    def to_dict(self, limit: int | None = None) -> dict[str, Any]:
+        """Return the answer as plain data that JSON can hold.
+
+        Args:
+            limit: At most so many rows and edges; None for all. `left_out` says how many rows
+                are not there.
+        """
+        rows = self.rows[:limit]
+        return {
+            "direction": self.direction,
+            "stream": self.stream,
+            "scope": None if self.scope is None else list(self.scope),
+            "start": self.start.to_dicts(),
+            "rows": [row.to_dict() for row in rows],
+            "left_out": len(self.rows) - len(rows),
+            "edges": [
+                {
+                    "sink": edge.sink.stream,
+                    "sink_id": edge.sink.text,
+                    "source": edge.source.stream,
+                    "source_id": edge.source.text,
+                }
+                for edge in self.edges[:limit]
+            ],
+            "path": list(self.path),
+            "exactness": self.exactness,
+            "complete": self.complete,
+            "gaps": [gap.to_dict() for gap in self.gaps],
+            "seconds": self.seconds,
+        }
+
+    def lines(self, limit: int | None = _SHOWN) -> list[show.Line]:
+        """Show the answer: a sentence, the rows, the path, how far it can be trusted."""
+        lines = [show.Line("headline", self._headline())]
+        if len(self):
+            lines += [show.Line("note", ""), *self.rows.lines(limit)]
+        lines.append(show.Line("note", ""))
+        lines += [show.Line("note", f"path: {show.escape(each)}") for each in self.path]
+        lines.append(show.Line("note", f"exactness: {self.exactness}"))
+        lines += [
+            show.Line("warning", f"incomplete, missing {show.escape(str(gap))}")
+            for gap in self.gaps
+        ]
+        return lines
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        return show.join(self.lines())
+
+    def _headline(self) -> str:
+        subject = show.count(len(self.start), "row")
+        if len(self.start) == 1:
+            subject = f"Row {self.start[0].label}"
+        found = [
+            f"{show.count(len(self.of(each)), 'row')} of `{each}`" for each in self.rows.streams
+        ]
+        verb = _verb(self.direction, several=len(self.start) != 1)
+        return show.escape(f"{subject} of `{self.stream}` {verb} {self._object(found)}.")
+
+    def _object(self, found: list[str]) -> str:
+        if found:
+            return show.listing(found)
+        if self.direction == "forward":
+            return "no result so far in the committed batches"
+        return "no other row that the store knows"
+
+
+def _verb(direction: Direction, *, several: bool) -> str:
+    if direction == "forward":
+        return "took part in"
+    return "were made from" if several else "was made from"
+
+
+def _edges(table: pa.Table) -> list[Edge]:
+    columns = [table.column(name).to_pylist() for name in table.column_names]
+    return [
+        Edge(RowId(sink, sink_a, sink_b), RowId(source, source_a, source_b))
+        for sink, sink_a, sink_b, source, source_a, source_b in zip(*columns, strict=True)
+    ]

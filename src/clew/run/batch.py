@@ -1,0 +1,199 @@
+"""Write a traced batch frame: Spark's `write`, with a place for provenance.
+
+The result is computed once, with its annotation; the user's sink and the provenance are both made
+from that. So what is written and what is traced are the same rows, even if the query would not give
+the same rows twice.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from clew.capture.sets import SETS
+from clew.exceptions import WriterError
+from clew.graph.columns import sole
+from clew.graph.node import interpret
+from clew.run.describe import describe_streams
+from clew.run.provenance import BatchJob, clean_rows
+from clew.run.sink import FunctionSink
+from clew.run.stream import Place, place
+from clew.store.commit import forget_writer, make_store, put_stream
+from clew.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame, DataFrameWriter
+
+    from clew.graph.node import Node
+
+
+@dataclass(frozen=True, slots=True)
+class TracedWriter:
+    """Spark's `DataFrameWriter`, with provenance."""
+
+    _node: Node
+    _format: str | None = None
+    _options: dict[str, Any] = field(default_factory=dict)
+    _mode: str | None = None
+    _partition_by: tuple[str, ...] = ()
+    _place: Place | None = None
+    _name: str | None = None
+
+    def provenance(
+        self,
+        path: str,
+        *,
+        name: str | None = None,
+        keep_id: bool = False,
+        event_time: str | None = None,
+    ) -> TracedWriter:
+        """Name the store that takes the provenance of this result.
+
+        Args:
+            path: A folder; it is made if it is not there.
+            name: The stream of the results; by default the last part of the path or table written.
+            keep_id: Add each row's id to the sink as a column `clew_id`.
+            event_time: The result's column that says when it happened.
+        """
+        settings = place(path, keep_id=keep_id, restart="append", event_time=event_time)
+        return replace(self, _place=settings, _name=name or self._name)
+
+    def format(self, source: str) -> TracedWriter:
+        """Choose the format of the sink."""
+        return replace(self, _format=source)
+
+    def option(self, key: str, value: object) -> TracedWriter:
+        """Set an option of the sink."""
+        return replace(self, _options={**self._options, key: value})
+
+    def options(self, **options: object) -> TracedWriter:
+        """Set several options."""
+        return replace(self, _options={**self._options, **options})
+
+    def mode(self, saveMode: str | None) -> TracedWriter:  # noqa: N803
+        """Choose what happens to rows that are there: `append`, `overwrite`, `ignore`, `error`."""
+        return replace(self, _mode=saveMode)
+
+    def partitionBy(self, *cols: str | list[str]) -> TracedWriter:  # noqa: N802
+        """Lay files out by the values of columns."""
+        names = [name for c in cols for name in ([c] if isinstance(c, str) else c)]
+        return replace(self, _partition_by=tuple(names))
+
+    def save(
+        self,
+        path: str | None = None,
+        format: str | None = None,  # noqa: A002 (Spark's own name)
+        mode: str | None = None,
+        partitionBy: str | list[str] | None = None,  # noqa: N803
+        **options: object,
+    ) -> None:
+        """Write the result to a path or another sink."""
+        writer = replace(self, _options={**self._options, **options})
+        writer = writer.format(format) if format else writer
+        writer = writer.mode(mode) if mode else writer
+        writer = writer.partitionBy(partitionBy) if partitionBy else writer
+        target = path or writer._options.get("path")
+        writer._run(lambda w: w.save(path), str(target) if target else None)
+
+    def parquet(self, path: str, mode: str | None = None, **options: object) -> None:
+        """Write Parquet files."""
+        self.save(path, "parquet", mode, **options)
+
+    def orc(self, path: str, mode: str | None = None, **options: object) -> None:
+        """Write ORC files."""
+        self.save(path, "orc", mode, **options)
+
+    def json(self, path: str, mode: str | None = None, **options: object) -> None:
+        """Write JSON files."""
+        self.save(path, "json", mode, **options)
+
+    def csv(self, path: str, mode: str | None = None, **options: object) -> None:
+        """Write CSV files."""
+        self.save(path, "csv", mode, **options)
+
+    def text(self, path: str, mode: str | None = None, **options: object) -> None:
+        """Write text files."""
+        self.save(path, "text", mode, **options)
+
+    def saveAsTable(  # noqa: N802
+        self,
+        name: str,
+        format: str | None = None,  # noqa: A002 (Spark's own name)
+        mode: str | None = None,
+        partitionBy: str | list[str] | None = None,  # noqa: N803
+        **options: object,
+    ) -> None:
+        """Write the result to a table of the catalog."""
+        writer = replace(self, _options={**self._options, **options})
+        writer = writer.format(format) if format else writer
+        writer = writer.mode(mode) if mode else writer
+        writer = writer.partitionBy(partitionBy) if partitionBy else writer
+        writer._run(lambda w: w.saveAsTable(name), name)
+
+    def insertInto(self, tableName: str, overwrite: bool | None = None) -> None:  # noqa: N802, N803, FBT001
+        """Insert the result into a table that is there, by position."""
+        mode = {True: "overwrite", False: "append", None: self._mode}[overwrite]
+        replace(self, _mode=mode)._run(lambda w: w.insertInto(tableName), tableName)
+
+    def _writer(self, df: DataFrame) -> DataFrameWriter:
+        writer = df.write.options(**self._options)
+        writer = writer.format(self._format) if self._format else writer
+        writer = writer.mode(self._mode) if self._mode else writer
+        return writer.partitionBy(*self._partition_by) if self._partition_by else writer
+
+    def _run(self, write: Callable[[DataFrameWriter], None], target: str | None) -> None:
+        if self._node.plain.df.isStreaming:
+            msg = "the frame is a stream.\n\nUse `.writeStream`."
+            raise WriterError(msg)
+        if self._place is None:
+            write(self._writer(clean_rows(self._node.plain.df, keep_id=False)))
+            return
+        self._traced(self._place, self._stream_name(target), write)
+
+    def _stream_name(self, target: str | None) -> str:
+        name = self._name or (target or "").rstrip("/").rsplit("/", 1)[-1].rsplit(".", 1)[-1]
+        if not name:
+            msg = 'the result needs a name.\n\nWrite `.provenance(path, name="name")`.'
+            raise WriterError(msg)
+        return name
+
+    def _traced(self, settings: Place, name: str, write: Callable[[DataFrameWriter], None]) -> None:
+        sole(self._node.columns, "write")
+        if self._mode == "ignore":
+            msg = (
+                "mode `ignore` may write nothing, and then there is nothing to trace.\n\n"
+                "Check first whether the target is there, or use `append` or `overwrite`."
+            )
+            raise WriterError(msg)
+        if settings.keep_id and "clew_id" in self._node.columns:
+            msg = (
+                "`keep_id=True` adds a column `clew_id`, and the result has one already.\n\n"
+                'Drop or rename it: `.withColumnRenamed("clew_id", "upstream_id")`.'
+            )
+            raise WriterError(msg)
+        rows = interpret(self._node, SETS)
+        make_store(settings.root, __version__)
+        run = uuid.uuid4().hex[:8]
+        # Computed once and cut off from its plan: nothing can compute it again, with other rows.
+        copy = rows.df.drop(*rows.references).localCheckpoint(eager=True)
+
+        def write_all(clean: DataFrame, _: int) -> None:
+            write(self._writer(clean))
+            if self._mode == "overwrite":
+                forget_writer(settings.root, name)
+
+        for stream in describe_streams(self._node, name, SETS.name, run):
+            put_stream(settings.root, stream)
+        job = BatchJob(
+            root=str(settings.root),
+            writer=name,
+            run=run,
+            sink=FunctionSink(write_all),
+            keep_id=settings.keep_id,
+            event_time=settings.event_time,
+            skip_empty=False,
+        )
+        job(copy, 0)

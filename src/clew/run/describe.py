@@ -1,0 +1,68 @@
+"""The static part of a query: what the store says of its streams."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+from clew.graph.node import describe, worst
+from clew.operators.named import Named
+from clew.operators.source import Source
+from clew.store.commit import now
+
+if TYPE_CHECKING:
+    from clew.graph.node import Node
+
+
+def describe_streams(node: Node, writer: str, capture: str, run: str) -> list[dict[str, Any]]:
+    """Describe the sources, the named frames and the sink of a query."""
+    graph = describe(node)
+    graph["sources"] = [s.origin.name for s in sources(node)]
+    numbers = {each.id: number for number, each in enumerate(node.walk())}
+    frames = [n for n in node.walk() if isinstance(n.operator, Named)]
+    graph["named"] = {n.operator.label: numbers[n.id] for n in frames}
+    shape = hashlib.sha256(json.dumps(graph, sort_keys=True).encode()).hexdigest()[:16]
+    runs = [{"run": run, "started": now(), "graph": shape}]
+    filled = {"writer": writer, "capture": capture, "runs": runs, "identity": None}
+    streams = [_source(s) for s in sources(node)]
+    for each in frames:
+        inside = _stream(each.operator.label, "named", each, filled)
+        streams.append({**inside, "node": numbers[each.id], "sources": graph["sources"]})
+    streams.append({**_stream(writer, "sink", node, filled), "graph": graph})
+    return streams
+
+
+def sources(node: Node) -> list[Source]:
+    """List the sources of a pipeline, each once, in the order they are met."""
+    found: dict[str, Source] = {}
+    for each in node.walk():
+        if isinstance(each.operator, Source):
+            found.setdefault(each.operator.origin.name, each.operator)
+    return list(found.values())
+
+
+def _source(source: Source) -> dict[str, Any]:
+    origin = source.origin
+    return {
+        "name": origin.name,
+        "kind": "source",
+        "writer": None,
+        "capture": None,
+        "exactness": "exact",
+        "schema": origin.schema.jsonValue(),
+        "identity": origin.identity.describe(),
+        "event_time": origin.event_time,
+        "runs": [],
+    }
+
+
+def _stream(name: str, kind: str, node: Node, filled: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "name": name,
+        "kind": kind,
+        "exactness": worst([n.operator.exactness for n in node.walk()]),
+        "schema": node.schema.jsonValue(),
+        "event_time": None,
+        **filled,
+    }

@@ -1,0 +1,371 @@
+"""Write a traced stream: Spark's `writeStream`, with a place for provenance.
+
+Without `.provenance(...)` the query is the user's own and runs as it would without clew. With it, batches
+go through one function that writes clean rows, provenance and the commit, in that order.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clew.capture.sets import SETS
+from clew.exceptions import StoreConflictError, WriterError
+from clew.graph.columns import is_hidden, sole
+from clew.graph.node import interpret
+from clew.run.describe import describe_streams
+from clew.run.provenance import BatchJob
+from clew.run.sink import (
+    FILE_FORMATS,
+    ConsoleSink,
+    FileSink,
+    FormatSink,
+    FunctionSink,
+    NoSink,
+    Sink,
+    TableSink,
+)
+from clew.store.commit import forget_writer, make_store, put_json, put_stream, read_stream
+from clew.store.layout import read_json, store_root
+from clew.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from clew.graph.node import Node
+    from clew.run.provenance import OnError
+
+_MARK = "clew.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where provenance goes, and what happens when it cannot."""
+
+    root: Path
+    keep_id: bool
+    on_error: OnError
+    restart: str
+    event_time: str | None
+
+
+def place(
+    path: str,
+    *,
+    keep_id: bool = False,
+    on_error: OnError = "fail",
+    restart: str = "refuse",
+    event_time: str | None = None,
+) -> Place:
+    """Check the settings of `.provenance(...)`.
+
+    Raises:
+        WriterError: A setting has a value that it cannot have.
+    """
+    if on_error not in ("fail", "gap"):
+        msg = f'`on_error` is "fail" or "gap"; got {on_error!r}.'
+        raise WriterError(msg)
+    if restart not in ("refuse", "append", "overwrite"):
+        msg = f'`restart` is "refuse", "append" or "overwrite"; got {restart!r}.'
+        raise WriterError(msg)
+    return Place(store_root(path), keep_id, on_error, restart, event_time)
+
+
+@dataclass(frozen=True, slots=True)
+class TracedStreamWriter:
+    """Spark's `DataStreamWriter`, with provenance.
+
+    Each method returns a changed copy, so a half-configured writer can be shared.
+    """
+
+    _node: Node
+    _format: str | None = None
+    _options: dict[str, Any] = field(default_factory=dict)
+    _partition_by: tuple[str, ...] = ()
+    _trigger: dict[str, Any] = field(default_factory=dict)
+    _name: str | None = None
+    _mode: str = "append"
+    _function: Callable[[DataFrame, int], None] | None = None
+    _place: Place | None = None
+
+    def provenance(
+        self,
+        path: str,
+        *,
+        keep_id: bool = False,
+        on_error: OnError = "fail",
+        restart: str = "refuse",
+        event_time: str | None = None,
+    ) -> TracedStreamWriter:
+        """Name the store that takes the provenance of this query.
+
+        Args:
+            path: A folder; it is made if it is not there. Several queries may share it.
+            keep_id: Add each row's id to the sink as a column `clew_id`, so that another traced
+                query can read it and answers go on through both.
+            on_error: `"fail"` stops the query when provenance cannot be written; `"gap"` goes on,
+                and answers name the gap.
+            restart: What to do when the store holds this stream from another checkpoint:
+                `"refuse"`, `"append"` (answers are about both) or `"overwrite"`.
+            event_time: The result's column that says when it happened, for ordering answers.
+        """
+        settings = place(
+            path, keep_id=keep_id, on_error=on_error, restart=restart, event_time=event_time
+        )
+        return replace(self, _place=settings)
+
+    def format(self, source: str) -> TracedStreamWriter:
+        """Choose the format of the sink."""
+        return replace(self, _format=source)
+
+    def option(self, key: str, value: object) -> TracedStreamWriter:
+        """Set an option of the sink, or `checkpointLocation`."""
+        return replace(self, _options={**self._options, key: value})
+
+    def options(self, **options: object) -> TracedStreamWriter:
+        """Set several options."""
+        return replace(self, _options={**self._options, **options})
+
+    def outputMode(self, outputMode: str) -> TracedStreamWriter:  # noqa: N802, N803
+        """Choose the output mode; with provenance it is `append`."""
+        return replace(self, _mode=outputMode)
+
+    def partitionBy(self, *cols: str | list[str]) -> TracedStreamWriter:  # noqa: N802
+        """Lay files out by the values of columns."""
+        names = [name for c in cols for name in ([c] if isinstance(c, str) else c)]
+        return replace(self, _partition_by=tuple(names))
+
+    def queryName(self, queryName: str) -> TracedStreamWriter:  # noqa: N802, N803
+        """Name the query, and with it the stream of its results."""
+        return replace(self, _name=queryName)
+
+    def trigger(self, **trigger: object) -> TracedStreamWriter:
+        """Choose when batches run, e.g. `availableNow=True`."""
+        return replace(self, _trigger=trigger)
+
+    def foreachBatch(self, func: Callable[[DataFrame, int], None]) -> TracedStreamWriter:  # noqa: N802
+        """Hand each batch's clean rows to a function of your own."""
+        return replace(self, _function=func)
+
+    def foreach(self, f: object) -> TracedStreamWriter:  # noqa: ARG002
+        """Refused: rows are written by batch.
+
+        Raises:
+            WriterError: Always; the message says what to write instead.
+        """
+        msg = "`foreach` has no batches to commit.\n\nUse `.foreachBatch(function)`."
+        raise WriterError(msg)
+
+    def clusterBy(self, *cols: str) -> TracedStreamWriter:  # noqa: N802, ARG002
+        """Refused: clustering belongs to the table.
+
+        Raises:
+            WriterError: Always; the message says what to write instead.
+        """
+        msg = "`clusterBy` is not available here.\n\nCreate the table with its clustering first."
+        raise WriterError(msg)
+
+    def start(
+        self,
+        path: str | None = None,
+        format: str | None = None,  # noqa: A002 (Spark's own name)
+        outputMode: str | None = None,  # noqa: N803
+        partitionBy: str | list[str] | None = None,  # noqa: N803
+        queryName: str | None = None,  # noqa: N803
+        **options: object,
+    ) -> StreamingQuery:
+        """Start the query.
+
+        Returns:
+            Spark's own query handle.
+
+        Raises:
+            WriterError: The settings do not fit together; nothing was written.
+        """
+        writer = self._with(path, format, outputMode, partitionBy, queryName, options)
+        return writer._run(writer._sink())
+
+    def toTable(self, tableName: str, **options: object) -> StreamingQuery:  # noqa: N802, N803
+        """Start the query, writing to a table of the catalog."""
+        writer = replace(self, _options={**self._options, **options})
+        if writer._place is None:
+            return writer._native().toTable(tableName)
+        kept = writer._sink_options()
+        return writer._run(TableSink(tableName, writer._format, kept, writer._partition_by))
+
+    def _with(
+        self,
+        path: str | None,
+        form: str | None,
+        mode: str | None,
+        partition: str | list[str] | None,
+        name: str | None,
+        options: dict[str, object],
+    ) -> TracedStreamWriter:
+        out = replace(self, _options={**self._options, **options})
+        out = out.option("path", path) if path else out
+        out = out.format(form) if form else out
+        out = out.outputMode(mode) if mode else out
+        out = out.partitionBy(partition) if partition else out
+        return out.queryName(name) if name else out
+
+    def _native(self) -> Any:
+        """Spark's own writer over the user's own query."""
+        writer: Any = _without_hidden(self._node.plain.df).writeStream.options(**self._options)
+        writer = writer.outputMode(self._mode)
+        writer = writer.format(self._format) if self._format else writer
+        writer = writer.queryName(self._name) if self._name else writer
+        writer = writer.partitionBy(*self._partition_by) if self._partition_by else writer
+        writer = writer.trigger(**self._trigger) if self._trigger else writer
+        return writer.foreachBatch(self._function) if self._function else writer
+
+    def _run(self, sink: Sink) -> StreamingQuery:
+        settings = self._place
+        if settings is None:
+            query: StreamingQuery = self._native().start()
+            return query
+        self._check()
+        name = self._name
+        assert name is not None  # noqa: S101 (checked above)
+        rows = interpret(self._node, SETS)
+        df = rows.df.drop(*rows.references)
+        sink.prepare(self._sample(df, keep_id=settings.keep_id))
+        make_store(settings.root, __version__)
+        checkpoint = self._checkpoint(settings.root)
+        run = _run_of(checkpoint)
+        _admit(settings, name, run)
+        for stream in describe_streams(self._node, name, SETS.name, run):
+            put_stream(settings.root, stream)
+        job = BatchJob(
+            root=str(settings.root),
+            writer=name,
+            run=run,
+            sink=sink,
+            keep_id=settings.keep_id,
+            on_error=settings.on_error,
+            checkpoint=str(checkpoint),
+            event_time=settings.event_time,
+        )
+        writer: Any = df.writeStream.queryName(name).outputMode("append")
+        writer = writer.option("checkpointLocation", str(checkpoint))
+        writer = writer.trigger(**self._trigger) if self._trigger else writer
+        started: StreamingQuery = writer.foreachBatch(job.__call__).start()
+        return started
+
+    def _sample(self, df: DataFrame, *, keep_id: bool) -> DataFrame:
+        from clew.run.provenance import clean_rows  # noqa: PLC0415
+
+        return clean_rows(df, keep_id=keep_id)
+
+    def _check(self) -> None:
+        if self._name is None:
+            msg = (
+                "a traced query needs a name, by which its results are asked for.\n\n"
+                'Add `.queryName("name")` before `.start()`.'
+            )
+            raise WriterError(msg)
+        if self._mode.lower() != "append":
+            msg = (
+                f"provenance is for output mode `append`; got `{self._mode}`. In `{self._mode}` mode "
+                "Spark writes a row again each time it changes, so a row has no final answer.\n\n"
+                "Leave `outputMode` out and give the aggregate a watermark and a window: "
+                '`.withWatermark("ts", "1 minute").groupBy(F.window("ts", "5 minutes"))`.'
+            )
+            raise WriterError(msg)
+        if not self._node.plain.df.isStreaming:
+            msg = "the frame is not a stream.\n\nUse `.write` for a batch frame."
+            raise WriterError(msg)
+        sole(self._node.columns, "writeStream")
+        if self._place and self._place.keep_id and "clew_id" in self._node.columns:
+            msg = (
+                "`keep_id=True` adds a column `clew_id`, and the result has one already.\n\n"
+                'Drop or rename it: `.withColumnRenamed("clew_id", "upstream_id")`.'
+            )
+            raise WriterError(msg)
+        time = self._place.event_time if self._place else None
+        if time is not None and time not in self._node.columns:
+            msg = f"`event_time` names `{time}`, which the result does not have."
+            raise WriterError(msg)
+
+    def _checkpoint(self, root: Path) -> Path:
+        given = self._options.get("checkpointLocation")
+        if given is None:
+            spark = self._node.plain.df.sparkSession
+            base = spark.conf.get("spark.sql.streaming.checkpointLocation", None)
+            given = f"{base}/{self._name}" if base else root / "checkpoints" / str(self._name)
+        return store_root(str(given))
+
+    def _sink_options(self) -> dict[str, Any]:
+        own = {"checkpointlocation", "path"}
+        return {k: v for k, v in self._options.items() if k.lower() not in own}
+
+    def _sink(self) -> Sink:
+        if self._place is None or self._function is not None:
+            return FunctionSink(self._function) if self._function else NoSink()
+        options = self._sink_options()
+        path = self._options.get("path")
+        form = (self._format or ("parquet" if path else "noop")).lower()
+        if form in FILE_FORMATS:
+            if path is None:
+                msg = f'format `{form}` needs a path.\n\nAdd `.option("path", "out/")`.'
+                raise WriterError(msg)
+            return FileSink(str(path), form, options, self._partition_by)
+        if form == "console":
+            truncate = str(options.get("truncate", "true")).lower() == "true"
+            return ConsoleSink(int(options.get("numRows", 20)), truncate)
+        if form == "noop":
+            return NoSink()
+        if form == "memory":
+            msg = (
+                "the `memory` sink cannot take rows from a traced query.\n\nLeave the format out and "
+                "read the results from the store: "
+                f'`clew.open("{self._place.root}").rows("{self._name}")`.'
+            )
+            raise WriterError(msg)
+        kept = {**options, "path": path} if path else options
+        return FormatSink(form, kept)
+
+
+def _without_hidden(df: DataFrame) -> DataFrame:
+    hidden = [name for name in df.columns if is_hidden(name)]
+    return df.drop(*hidden) if hidden else df
+
+
+def _run_of(checkpoint: Path) -> str:
+    """Return the checkpoint's own name, giving it one the first time."""
+    mark = checkpoint / _MARK
+    if mark.exists():
+        return str(read_json(mark)["run"])
+    run = uuid.uuid4().hex[:8]
+    try:
+        put_json(mark, {"run": run})
+    except OSError as error:
+        msg = (
+            f"cannot write the checkpoint `{checkpoint}`: {error.strerror}.\n\n"
+            'Name another place: `.option("checkpointLocation", "path")`.'
+        )
+        raise WriterError(msg) from error
+    return run
+
+
+def _admit(settings: Place, name: str, run: str) -> None:
+    """Decide what becomes of provenance that another checkpoint left under the same name."""
+    known = read_stream(settings.root, name)
+    runs = [] if known is None or known["kind"] != "sink" else [r["run"] for r in known["runs"]]
+    if not runs or run in runs or settings.restart == "append":
+        return
+    if settings.restart == "overwrite":
+        forget_writer(settings.root, name)
+        return
+    msg = (
+        f"the store `{settings.root}` holds stream `{name}` from another checkpoint, so its rows would "
+        "be mixed with new ones.\n\nUse the checkpoint that belongs to it; or write "
+        '`.provenance(path, restart="overwrite")` to start again, or `restart="append"` to keep '
+        "both."
+    )
+    raise StoreConflictError(msg)

@@ -1,0 +1,1 @@
+"""An identity for each incoming row, the same on every read."""

@@ -1,0 +1,1 @@
+"""Where provenance is kept: a folder of Parquet and JSON files."""

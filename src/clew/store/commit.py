@@ -1,0 +1,164 @@
+"""Make a store, describe its streams, commit its batches.
+
+A file that others may read appears whole or not at all: it is written under another name, flushed to
+disk and renamed. A batch is in the store if and only if its commit file is, so that file comes last.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+import shutil
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from clew.exceptions import StoreConflictError, StoreError
+from clew.store.layout import (
+    FORMAT,
+    batch_file,
+    batches_folder,
+    check_store,
+    edges_folder,
+    header_file,
+    parse_batch_folder,
+    quote_name,
+    read_json,
+    stream_file,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def now() -> str:
+    """Return the time as text in UTC."""
+    return dt.datetime.now(dt.timezone.utc).isoformat().replace("+00:00", "Z")
+
+
+def put_json(path: Path, value: object) -> None:
+    """Write a JSON file so that it appears whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.parent / f".{path.name}.{os.getpid()}.tmp"
+    with draft.open("w", encoding="utf-8") as file:
+        json.dump(value, file, indent=1, sort_keys=True)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def make_store(root: Path, version: str) -> None:
+    """Make a store, or check the one that is there.
+
+    Raises:
+        StoreError: The folder holds something else, has another format, or cannot be written.
+    """
+    if header_file(root).exists():
+        check_store(root)
+        if not os.access(root, os.W_OK):
+            raise _unwritable(root, "permission denied")
+        return
+    if root.is_dir() and any(root.iterdir()):
+        msg = (
+            f"`{root}` holds files that are not a clew store, so provenance is not written there."
+            "\n\nName a new or empty folder."
+        )
+        raise StoreConflictError(msg)
+    try:
+        put_json(header_file(root), {"format": FORMAT, "created": now(), "clew": version})
+    except OSError as error:
+        raise _unwritable(root, error.strerror or str(error)) from error
+
+
+def _unwritable(root: Path, why: str) -> StoreError:
+    return StoreError(
+        f"cannot write provenance to `{root}`: {why}.\n\nName a folder that this user may write, or "
+        f"change its permissions, e.g. `chmod u+w {root}`."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What one batch put into the store."""
+
+    writer: str
+    run: str
+    batch: int
+    watermark: str | None = None
+    sink_rows: int | None = None
+    edges: int | None = None
+    files: list[str] = field(default_factory=list)
+    gap: str | None = None
+
+
+def is_committed(root: Path, writer: str, run: str, number: int) -> bool:
+    """Tell whether a batch is in the store."""
+    return batch_file(root, writer, run, number).exists()
+
+
+def commit(root: Path, batch: Commit) -> None:
+    """Put a batch into the store for good."""
+    path = batch_file(root, batch.writer, batch.run, batch.batch)
+    put_json(path, {**asdict(batch), "committed": now()})
+
+
+def last_number(root: Path, writer: str, run: str) -> int:
+    """Return the highest batch number that a run committed, or -1."""
+    folder = batches_folder(root, writer)
+    names = [p.stem for p in folder.glob("*.json")] if folder.is_dir() else []
+    found = [parsed for parsed in map(parse_batch_folder, names) if parsed]
+    return max((number for each, number in found if each == run), default=-1)
+
+
+def forget_writer(root: Path, writer: str) -> None:
+    """Remove everything that a writer put into the store, commits first."""
+    shutil.rmtree(batches_folder(root, writer), ignore_errors=True)
+    shutil.rmtree(edges_folder(root, writer, "0" * 8, 0).parent, ignore_errors=True)
+    shutil.rmtree(root / "rows" / quote_name(writer), ignore_errors=True)
+
+
+def read_stream(root: Path, name: str) -> dict[str, Any] | None:
+    """Read what the store knows of a stream, if it knows it."""
+    try:
+        found: dict[str, Any] = read_json(stream_file(root, name))
+    except FileNotFoundError:
+        return None
+    return found
+
+
+def put_stream(root: Path, stream: dict[str, Any]) -> None:
+    """Describe a stream, keeping the runs that are known of it.
+
+    Raises:
+        StoreConflictError: The name belongs to a stream of another kind or identity.
+    """
+    name = stream["name"]
+    known = read_stream(root, name)
+    if known is None:
+        put_json(stream_file(root, name), stream)
+        return
+    if stream["kind"] == "source":
+        if known["kind"] == "source" and known["identity"] != stream["identity"]:
+            msg = (
+                f"source `{name}` is in the store with another row identity "
+                f"({known['identity']['kind']}, now {stream['identity']['kind']}), so old and new ids "
+                f"would not match.\n\nGive it another name, or the same identity: "
+                f"`clew.trace(df, {name!r}, id=...)`."
+            )
+            raise StoreConflictError(msg)
+        if known["kind"] != "source":
+            return  # a sink that feeds another query: its own description says more
+    elif known["kind"] != "source" and known["writer"] != stream["writer"]:
+        msg = (
+            f"the store has a stream `{name}` that is filled by `{known['writer']}`.\n\n"
+            "Choose another name for this query or frame."
+        )
+        raise StoreConflictError(msg)
+    runs = [*known.get("runs", [])]
+    runs += [run for run in stream.get("runs", []) if run["run"] not in {r["run"] for r in runs}]
+    put_json(stream_file(root, name), {**stream, "runs": runs})

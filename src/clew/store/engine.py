@@ -1,0 +1,167 @@
+"""DuckDB over the Parquet files of one store.
+
+One in-memory DuckDB per open store, one cursor per question: cursors may be used from several
+threads at once. The engine can read the store's folder and nothing else on the machine, since
+questions may carry SQL conditions that come from a page in a browser.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from clew.exceptions import QueryError, StoreError
+from clew.store.layout import unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+
+class Engine:
+    """Runs SQL over the files of a store."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._types: dict[str, pa.StructType] = {}
+        self._connection = duckdb.connect()
+        spill = Path(tempfile.gettempdir()) / f"clew-{os.getpid()}"
+        # Files are named to DuckDB as patterns, so both spellings of the folder are allowed.
+        folders = [f"{root}/", f"{as_pattern(str(root))}/"]
+        for setting in (
+            "SET GLOBAL TimeZone = 'UTC'",
+            "SET GLOBAL parquet_metadata_cache = true",
+            f"SET GLOBAL temp_directory = {_literal(str(spill))}",
+            f"SET GLOBAL allowed_directories = [{', '.join(map(_literal, folders))}]",
+            "SET GLOBAL enable_external_access = false",
+            "SET GLOBAL lock_configuration = true",
+        ):
+            self._connection.execute(setting)
+
+    @contextmanager
+    def session(self) -> Iterator[Session]:
+        """Open a cursor for one question."""
+        cursor = self._connection.cursor()
+        try:
+            yield Session(cursor)
+        finally:
+            cursor.close()
+
+    def close(self) -> None:
+        """Free what DuckDB holds."""
+        self._connection.close()
+
+    def row_types(self, paths: Iterable[str]) -> dict[str, pa.StructType]:
+        """Return the type of the user's columns in each file of rows.
+
+        Raises:
+            StoreError: A file is gone or damaged.
+        """
+        return {path: self._row_type(path) for path in paths}
+
+    def _row_type(self, path: str) -> pa.StructType:
+        if path not in self._types:
+            try:
+                self._types[path] = pq.read_schema(path).field("row").type
+            except FileNotFoundError as error:
+                raise vanished(path) from error
+            except OSError as error:
+                raise unreadable(path, error) from error
+            except (pa.ArrowInvalid, KeyError) as error:
+                raise _damaged(str(error)) from error
+        return self._types[path]
+
+
+class Session:
+    """A cursor whose errors are ours, and whose answers are Arrow tables."""
+
+    def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        self._cursor = cursor
+
+    def register(self, name: str, table: pa.Table) -> None:
+        """Give a table a name that SQL can use."""
+        self._cursor.register(name, table)
+
+    def table(self, sql: str, params: Mapping[str, Any] | None = None) -> pa.Table:
+        """Run a query of our own.
+
+        Raises:
+            StoreError: A file of the store is gone or damaged.
+        """
+        try:
+            return self._cursor.sql(sql, params=dict(params or {})).to_arrow_table()
+        except duckdb.Error as error:
+            raise _translate(error) from error
+
+    def user_table(
+        self, sql: str, params: Mapping[str, Any], *, asked: str, columns: Sequence[str]
+    ) -> pa.Table:
+        """Run a query that holds an expression by the user.
+
+        Raises:
+            QueryError: DuckDB does not accept the expression.
+            StoreError: A file of the store is gone or damaged.
+        """
+        names = ", ".join(f"`{each}`" for each in columns) or "none"
+        try:
+            kinds = [each.type for each in duckdb.extract_statements(sql)]
+            if kinds != [duckdb.StatementType.SELECT]:
+                msg = f"{asked} is more than one expression.\n\nThe columns are: {names}."
+                raise QueryError(msg)
+            return self._cursor.sql(sql, params=dict(params)).to_arrow_table()
+        except duckdb.Error as error:
+            if _is_about_files(error):
+                raise _translate(error) from error
+            first_line = str(error).strip().splitlines()[0]
+            msg = f"DuckDB does not accept {asked}: {first_line}\n\nThe columns are: {names}."
+            raise QueryError(msg) from error
+
+
+def as_pattern(path: str) -> str:
+    """Spell a path so that DuckDB, which reads patterns, takes it literally.
+
+    Examples:
+        >>> as_pattern("/data/run[1]/prov")
+        '/data/run[[]1]/prov'
+    """
+    return re.sub(r"([\[*?])", r"[\1]", path)
+
+
+def vanished(path: str) -> StoreError:
+    """Say that a file of a committed batch is no longer there."""
+    return StoreError(
+        f"a file of the store is gone: `{path}`. Its batch was pruned while the question was "
+        "answered, or the file was deleted by hand, so the answer would be incomplete.\n\n"
+        "Ask again; if the error stays, remove the batch's file in `batches/` as well, or restore "
+        "the store from a backup."
+    )
+
+
+def _is_about_files(error: duckdb.Error) -> bool:
+    return isinstance(error, duckdb.IOException) or ".parquet" in str(error)
+
+
+def _translate(error: duckdb.Error) -> StoreError:
+    text = str(error).strip()
+    missing = re.search(r'No files found that match the pattern "(.*)"', text)
+    missing = missing or re.search(r'Cannot open file "(.*)": No such file', text)
+    return vanished(missing[1]) if missing else _damaged(text.splitlines()[0])
+
+
+def _damaged(why: str) -> StoreError:
+    return StoreError(
+        f"a file of the store cannot be read: {why}\n\n"
+        "Check the permissions of the store's folder; if the file is damaged, restore it from a "
+        "backup."
+    )
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

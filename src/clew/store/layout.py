@@ -1,0 +1,194 @@
+"""Where things are in a store: names, paths and the format number.
+
+Only names and paths, and the one small file that says what the folder is: the writing side and the
+reading side both come here, so that a path is spelled in one place. The layout is described in
+`docs/reference/store.md`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
+from urllib.request import url2pathname
+
+from clew.exceptions import NotAStoreError, StoreError, StoreVersionError
+
+FORMAT = 1
+"""The format of stores that this version reads and writes."""
+
+HEADER = "clew.json"
+STREAMS = "streams"
+BATCHES = "batches"
+EDGES = "edges"
+ROWS = "rows"
+
+_BATCH = re.compile(r"([0-9a-f]{8})-([0-9]{10,})")
+
+
+def quote_name(name: str) -> str:
+    """Turn the name of a stream into the name of a file or folder.
+
+    Examples:
+        >>> quote_name("stopped cars/v2")
+        'stopped%20cars%2Fv2'
+        >>> quote_name("..")
+        '%2E.'
+    """
+    if not name:
+        msg = "a stream needs a name; got an empty one"
+        raise ValueError(msg)
+    quoted = quote(name, safe="").replace("~", "%7E")
+    return "%2E" + quoted[1:] if quoted.startswith(".") else quoted
+
+
+def unquote_name(quoted: str) -> str:
+    """Give back the name that `quote_name` turned into a file or folder name.
+
+    Examples:
+        >>> unquote_name("stopped%20cars%2Fv2")
+        'stopped cars/v2'
+    """
+    return unquote(quoted, errors="strict")
+
+
+def batch_folder(run: str, number: int) -> str:
+    """Name the folder of a batch, which is also the stem of its commit file.
+
+    Examples:
+        >>> batch_folder("3f2a90bc", 7)
+        '3f2a90bc-0000000007'
+    """
+    return f"{run}-{number:010d}"
+
+
+def parse_batch_folder(folder: str) -> tuple[str, int] | None:
+    """Read run and number from a batch's name, or `None` if it is no such name.
+
+    Examples:
+        >>> parse_batch_folder("3f2a90bc-0000000007")
+        ('3f2a90bc', 7)
+        >>> parse_batch_folder(".3f2a90bc-0000000007.tmp") is None
+        True
+    """
+    match = _BATCH.fullmatch(folder)
+    return (match[1], int(match[2])) if match else None
+
+
+def store_root(path: str | os.PathLike[str]) -> Path:
+    """Return the store's folder as an absolute path.
+
+    Raises:
+        StoreError: The path is on another machine, which this version cannot read.
+    """
+    text = os.fspath(path)
+    parts = urlsplit(text)
+    if parts.scheme == "file":
+        text = url2pathname(parts.path)
+    elif "://" in text:
+        msg = (
+            f"`{text}` is not a path on this machine; a store is read from a local or mounted "
+            "folder.\n\nMount or copy the folder, and name it by its path, e.g. `/data/prov`."
+        )
+        raise StoreError(msg)
+    return Path(text).resolve()
+
+
+def header_file(root: Path) -> Path:
+    """Return the file that makes a folder a store."""
+    return root / HEADER
+
+
+def streams_folder(root: Path) -> Path:
+    """Return the folder with one file per stream."""
+    return root / STREAMS
+
+
+def stream_file(root: Path, stream: str) -> Path:
+    """Return the file with the static part of a stream."""
+    return root / STREAMS / f"{quote_name(stream)}.json"
+
+
+def batches_folder(root: Path, writer: str) -> Path:
+    """Return the folder with one file per batch that a writer committed."""
+    return root / BATCHES / quote_name(writer)
+
+
+def batch_file(root: Path, writer: str, run: str, number: int) -> Path:
+    """Return the file whose presence commits a batch."""
+    return batches_folder(root, writer) / f"{batch_folder(run, number)}.json"
+
+
+def edges_folder(root: Path, writer: str, run: str, number: int) -> Path:
+    """Return the folder with the edges of a batch."""
+    return root / EDGES / quote_name(writer) / batch_folder(run, number)
+
+
+def rows_folder(root: Path, writer: str, run: str, number: int, stream: str) -> Path:
+    """Return the folder with the rows of one stream in a batch."""
+    return root / ROWS / quote_name(writer) / batch_folder(run, number) / quote_name(stream)
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file of a store.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        NotADirectoryError: A part of the path is a file.
+        StoreError: The file cannot be read or is not JSON.
+    """
+    try:
+        return json.loads(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        raise
+    except OSError as error:
+        raise unreadable(path, error) from error
+    except ValueError as error:
+        msg = (
+            f"`{path}` is not valid JSON ({error}), so the store is damaged.\n\n"
+            "Restore the file from a backup, or write provenance to a new place."
+        )
+        raise StoreError(msg) from error
+
+
+def unreadable(path: Path | str, error: OSError) -> StoreError:
+    """Say that the operating system does not let us read something, and what to do."""
+    why = error.strerror or str(error)
+    todo = "Check the path and the disk, then ask again."
+    if isinstance(error, PermissionError):
+        todo = (
+            "Let the user who runs this read the store, e.g. `chmod -R a+rX` on its folder, or run "
+            "as the user who wrote it."
+        )
+    return StoreError(f"cannot read `{path}`: {why}.\n\n{todo}")
+
+
+def check_store(root: Path) -> dict[str, Any]:
+    """Check that a folder is a store in our format, and return what its header says.
+
+    Raises:
+        NotAStoreError: The folder is missing, or is no store.
+        StoreVersionError: Another version of clew wrote it.
+        StoreError: It cannot be read.
+    """
+    try:
+        header = read_json(header_file(root))
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise NotAStoreError(str(root), _what_is_there(root)) from error
+    found = header.get("format") if isinstance(header, dict) else None
+    if not isinstance(found, int) or isinstance(found, bool):
+        raise NotAStoreError(str(root), f"its `{HEADER}` has no format number.")
+    if found != FORMAT:
+        raise StoreVersionError(str(root), found, FORMAT)
+    return dict(header)
+
+
+def _what_is_there(root: Path) -> str:
+    if not root.exists():
+        return "there is no such folder."
+    if not root.is_dir():
+        return "it is a file, not a folder."
+    return f"the folder has no `{HEADER}`."

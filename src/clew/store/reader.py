@@ -1,0 +1,241 @@
+"""What a store holds, seen without Spark.
+
+A batch is there once its file in `batches/` is there, so a state of the store is a set of such
+files and nothing else: `Store.snapshot` lists them, parses the ones it has not seen, and returns an
+immutable `Snapshot`. Files of a committed batch never change, hence a long-lived reader costs one
+listing per question, and a query that is writing meanwhile cannot disturb an answer.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from clew.store import layout
+from clew.store.gaps import find_gaps, missing_numbers
+from clew.store.records import Batch, Gap, StreamRecord, read_batch, read_stream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+_Key = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Parquet files, oldest batch first, and the batch of each."""
+
+    paths: tuple[str, ...] = ()
+    batches: tuple[Batch, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """The committed batches of a store at one moment.
+
+    Attributes:
+        root: The store's folder.
+        streams: Every stream, by name.
+        batches: The committed batches of each writer, in the order they were committed.
+    """
+
+    root: Path
+    streams: Mapping[str, StreamRecord]
+    batches: Mapping[str, tuple[Batch, ...]]
+    _edges: dict[frozenset[str], Files] = field(default_factory=dict, repr=False)
+    _rows: dict[str, Files] = field(default_factory=dict, repr=False)
+    _gaps: dict[str, tuple[Gap, ...]] = field(default_factory=dict, repr=False)
+    _readers: dict[str, frozenset[str]] = field(default_factory=dict, repr=False)
+
+    def writer(self, stream: str) -> str | None:
+        """Return the writer that fills a stream, or None for a source."""
+        record = self.streams.get(stream)
+        return record.writer if record is not None and record.kind != "source" else None
+
+    def is_named(self, stream: str) -> bool:
+        """Say whether the stream is a named frame inside a query."""
+        record = self.streams.get(stream)
+        return record is not None and record.kind == "named"
+
+    def readers(self, stream: str) -> frozenset[str]:
+        """Return the writers that make rows from rows of a stream.
+
+        What a writer reads is taken from its graph and from its batches: a source that the
+        pipeline no longer has may still be in older ones.
+        """
+        if stream not in self._readers:
+            self._readers[stream] = frozenset(
+                writer for writer in self.batches if stream in self.inputs(writer)
+            )
+        return self._readers[stream]
+
+    def inputs(self, writer: str) -> frozenset[str]:
+        """Return the streams, sources and named frames, whose rows a writer's rows come from."""
+        record = self.streams.get(writer)
+        known = set() if record is None else {*record.sources, *record.named}
+        stored = {stream for batch in self.batches.get(writer, ()) for stream in batch.row_files}
+        return frozenset(known | (stored - {writer}))
+
+    def edge_files(self, writers: Iterable[str]) -> Files:
+        """Return the files with the edges of some writers."""
+        key = frozenset(writers)
+        if key not in self._edges:
+            batches = sorted(
+                (each for writer in key for each in self.batches.get(writer, ())),
+                key=lambda each: each.order,
+            )
+            self._edges[key] = self._files((each, each.edge_files) for each in batches)
+        return self._edges[key]
+
+    def row_files(self, stream: str, among: Iterable[Batch] | None = None) -> Files:
+        """Return the files with rows of a stream, of all batches or of some."""
+        if among is not None:
+            chosen = sorted(among, key=lambda each: each.order)
+            return self._files((each, each.row_files.get(stream, ())) for each in chosen)
+        if stream not in self._rows:
+            everything = (each for batches in self.batches.values() for each in batches)
+            self._rows[stream] = self.row_files(stream, everything)
+        return self._rows[stream]
+
+    def gaps(self, writer: str) -> tuple[Gap, ...]:
+        """Return the batches of a writer whose provenance is missing."""
+        if writer not in self._gaps:
+            self._gaps[writer] = find_gaps(self.batches.get(writer, ()))
+        return self._gaps[writer]
+
+    def describe_batches(self, writers: Iterable[str]) -> str:
+        """Name the batches that the store holds of some writers, in a few words."""
+        parts = []
+        for writer in sorted(writers):
+            runs: dict[str, list[int]] = {}
+            for each in self.batches.get(writer, ()):
+                runs.setdefault(each.run, []).append(each.number)
+            for run, numbers in runs.items():
+                low, high = min(numbers), max(numbers)
+                which = f"batch {low}" if low == high else f"batches {low} to {high}"
+                parts.append(f"{which} of `{writer}` (run {run})")
+        return ", ".join(parts) or "no batch yet"
+
+    def _files(self, found: Iterable[tuple[Batch, tuple[str, ...]]]) -> Files:
+        pairs = [(f"{self.root}/{each}", batch) for batch, files in found for each in files]
+        return Files(tuple(path for path, _ in pairs), tuple(batch for _, batch in pairs))
+
+
+class Store:
+    """A store that is open for reading.
+
+    Raises:
+        NotAStoreError: The path holds no store.
+        StoreVersionError: The store has another format.
+        StoreError: The store cannot be read.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.root = layout.store_root(path)
+        self.header = layout.check_store(self.root)
+        self._lock = threading.Lock()
+        self._batches: dict[str, dict[_Key, Batch]] = {}
+        self._streams: dict[str, tuple[tuple[int, int, int], StreamRecord]] = {}
+        self._snapshot: Snapshot | None = None
+
+    def snapshot(self) -> Snapshot:
+        """Return what is committed now; the same object as long as nothing changes.
+
+        Raises:
+            NotAStoreError: The store is gone.
+            StoreError: A file cannot be read.
+        """
+        with self._lock:
+            # A stream's file is written before its first batch: looking for batches first means
+            # that every stream of a batch we know is found.
+            changed = self._refresh_batches()
+            changed = self._refresh_streams() or changed
+            if changed or self._snapshot is None:
+                self._snapshot = self._build()
+            return self._snapshot
+
+    def _build(self) -> Snapshot:
+        streams = {record.name: record for _, record in self._streams.values()}
+        batches = {
+            writer: tuple(sorted(found.values(), key=lambda each: each.order))
+            for writer, found in sorted(self._batches.items())
+        }
+        for writer, committed in batches.items():
+            streams.setdefault(writer, StreamRecord(writer, "sink", writer))
+            for stream in {name for each in committed for name in each.row_files}:
+                streams.setdefault(stream, StreamRecord(stream, "source"))
+        return Snapshot(self.root, dict(sorted(streams.items())), batches)
+
+    def _refresh_batches(self) -> bool:
+        folders = _list(self.root / layout.BATCHES)
+        if folders is None:
+            layout.check_store(self.root)
+        found = {layout.unquote_name(each): each for each in folders or ()}
+        gone = self._batches.keys() - found.keys()
+        for writer in gone:
+            del self._batches[writer]
+        changed = [self._refresh_writer(*each) for each in found.items()]
+        return bool(gone) or any(changed)
+
+    def _refresh_writer(self, writer: str, folder: str) -> bool:
+        place = self.root / layout.BATCHES / folder
+        known = self._batches.setdefault(writer, {})
+        keys = _list_batches(place)
+        if keys != known.keys() and missing_numbers(keys) != missing_numbers(known):
+            # Two batches committed while we listed may show up in the wrong order: by now the
+            # earlier one must be there, unless it is really missing.
+            keys |= _list_batches(place)
+        gone, new = known.keys() - keys, keys - known.keys()
+        for key in gone:
+            del known[key]
+        for run, number in new:
+            path = place / f"{layout.batch_folder(run, number)}.json"
+            try:
+                known[run, number] = read_batch(path, writer, run, number)
+            except FileNotFoundError:
+                continue  # pruned since we listed
+        return bool(gone or new)
+
+    def _refresh_streams(self) -> bool:
+        place = self.root / layout.STREAMS
+        names = [each for each in _list(place) or () if _is_stream_file(each)]
+        gone = self._streams.keys() - names
+        for name in gone:
+            del self._streams[name]
+        changed = [self._refresh_stream(place / each) for each in names]
+        return bool(gone) or any(changed)
+
+    def _refresh_stream(self, path: Path) -> bool:
+        try:
+            stat = path.stat()
+            signature = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+            if path.name in self._streams and self._streams[path.name][0] == signature:
+                return False
+            self._streams[path.name] = (signature, read_stream(path))
+        except FileNotFoundError:
+            return self._streams.pop(path.name, None) is not None
+        except OSError as error:
+            raise layout.unreadable(path, error) from error
+        return True
+
+
+def _is_stream_file(name: str) -> bool:
+    return name.endswith(".json") and not name.startswith((".", "_"))
+
+
+def _list_batches(place: Path) -> set[_Key]:
+    stems = (each.removesuffix(".json") for each in _list(place) or () if each.endswith(".json"))
+    return {key for key in map(layout.parse_batch_folder, stems) if key is not None}
+
+
+def _list(place: Path) -> list[str] | None:
+    """List a folder; None if it is not there."""
+    try:
+        return os.listdir(place)  # noqa: PTH208 (names only, and many of them)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise layout.unreadable(place, error) from error

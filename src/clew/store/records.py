@@ -1,0 +1,217 @@
+"""What the JSON files of a store say, as frozen dataclasses.
+
+A batch file is checked strictly, since its presence is what commits a batch. A stream file is read
+leniently: it describes a stream to people, and a field that is absent is shown as unknown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, get_args
+
+from clew.exceptions import StoreError
+from clew.model import Exactness
+from clew.store.layout import EDGES, ROWS, read_json, unquote_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+EXACTNESS: tuple[Exactness, ...] = get_args(Exactness)
+"""The labels, from best to worst."""
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Gap:
+    """Batches of one run whose provenance the store does not hold.
+
+    Attributes:
+        writer: The query that wrote them.
+        run: The run they belong to.
+        first: The first missing batch.
+        last: The last missing batch; batches in between are missing too.
+        reason: Why, as far as the store knows.
+    """
+
+    writer: str
+    run: str
+    first: int
+    last: int
+    reason: str
+
+    def __str__(self) -> str:
+        numbers = str(self.first) if self.first == self.last else f"{self.first} to {self.last}"
+        word = "batch" if self.first == self.last else "batches"
+        return f"{word} {numbers} of `{self.writer}` (run {self.run}): {self.reason}"
+
+    def to_dict(self) -> dict[str, str | int]:
+        """Return the gap as plain data."""
+        return {
+            "writer": self.writer,
+            "run": self.run,
+            "first": self.first,
+            "last": self.last,
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """One committed batch; a reader makes one object for each.
+
+    Attributes:
+        writer: The query that wrote it.
+        run: The run it belongs to.
+        number: Its number in the run.
+        committed: When it was committed, as text in UTC.
+        watermark: The query's watermark then, as text in UTC.
+        sink_rows: How many sink rows it holds.
+        edges: How many edges it holds.
+        edge_files: Its edges, relative to the store.
+        row_files: Its rows by stream, relative to the store.
+        gap: Why its provenance is missing, or None.
+    """
+
+    writer: str
+    run: str
+    number: int
+    committed: str
+    watermark: str | None
+    sink_rows: int | None
+    edges: int | None
+    edge_files: tuple[str, ...]
+    row_files: Mapping[str, tuple[str, ...]]
+    gap: str | None
+
+    @property
+    def order(self) -> tuple[str, str, int]:
+        """A key that puts batches in the order in which they were committed."""
+        return (self.committed, self.run, self.number)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRecord:
+    """The static part of a stream.
+
+    Attributes:
+        name: The stream.
+        kind: `source`, `sink` or `named`.
+        writer: The query that fills it; None for a source.
+        exactness: How its edges relate to the rows that really contributed.
+        capture: How its provenance was carried.
+        identity: How a source's rows are told apart.
+        event_time: The column with the event time.
+        graph: The operators of the query that fills it.
+        node: A named frame's node in the graph of its writer.
+        sources: The streams that its query reads.
+        columns: The user's columns, as last described.
+    """
+
+    name: str
+    kind: str
+    writer: str | None = None
+    exactness: Exactness | None = None
+    capture: str | None = None
+    identity: Mapping[str, Any] | None = None
+    event_time: str | None = None
+    graph: Mapping[str, Any] = field(default_factory=dict)
+    node: int | None = None
+    sources: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The named frames inside the query."""
+        return tuple(self.graph.get("named") or ())
+
+
+def read_batch(path: Path, writer: str, run: str, number: int) -> Batch:
+    """Read the file of a committed batch.
+
+    Raises:
+        FileNotFoundError: The batch is gone.
+        StoreError: The file does not say what a batch file must say.
+    """
+    data = read_json(path)
+    try:
+        edge_files, row_files = _sort_files(data["files"])
+        return Batch(
+            writer=writer,
+            run=run,
+            number=number,
+            committed=str(data["committed"]),
+            watermark=data.get("watermark"),
+            sink_rows=data.get("sink_rows"),
+            edges=data.get("edges"),
+            edge_files=edge_files,
+            row_files=row_files,
+            gap=data.get("gap"),
+        )
+    except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
+        raise _damaged(path, error) from error
+
+
+def read_stream(path: Path) -> StreamRecord:
+    """Read the file of a stream.
+
+    Raises:
+        FileNotFoundError: The stream is gone.
+        StoreError: The file does not describe a stream.
+    """
+    data = read_json(path)
+    try:
+        exactness = data.get("exactness")
+        schema = data.get("schema") or {}
+        graph = data.get("graph") or {}
+        return StreamRecord(
+            name=data["name"],
+            kind=data["kind"],
+            writer=data.get("writer"),
+            exactness=exactness if exactness in EXACTNESS else None,
+            capture=data.get("capture"),
+            identity=data.get("identity"),
+            event_time=data.get("event_time"),
+            graph=graph,
+            node=data.get("node"),
+            sources=tuple(graph.get("sources") or data.get("sources") or ()),
+            columns=tuple(each["name"] for each in schema.get("fields", ())),
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise _damaged(path, error) from error
+
+
+def worst(labels: Iterable[str | None]) -> Exactness:
+    """Return the weakest of several labels; unknown ones do not count.
+
+    Examples:
+        >>> worst(["exact", "coarse", "superset"])
+        'coarse'
+        >>> worst([])
+        'exact'
+    """
+    known = [EXACTNESS.index(each) for each in labels if each in EXACTNESS]
+    return EXACTNESS[max(known, default=0)]
+
+
+def _sort_files(files: list[str]) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
+    edges: list[str] = []
+    rows: dict[str, list[str]] = {}
+    for each in files:
+        parts = PurePosixPath(each).parts
+        if ".." in parts or each.startswith("/"):
+            msg = f"`{each}` lies outside the store"
+            raise ValueError(msg)
+        if parts[0] == EDGES:
+            edges.append(each)
+        elif parts[0] == ROWS:
+            rows.setdefault(unquote_name(parts[3]), []).append(each)
+    return tuple(edges), {stream: tuple(found) for stream, found in rows.items()}
+
+
+def _damaged(path: Path, error: Exception) -> StoreError:
+    why = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+    return StoreError(
+        f"`{path}` is not as a store's file should be: {why}.\n\n"
+        "Restore the file from a backup, or write provenance to a new place."
+    )

@@ -1,0 +1,124 @@
+"""Tools to test traced pipelines: finite streams, all traces of a stream, the re-execution oracle.
+
+Everything here reads what a store holds the long way round, through its files, so that it can serve as a check
+of the queries too.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from clew.store.layout import read_json, store_root
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from clew.frame.frame import TracedFrame
+
+_FIRST_MTIME = 1_700_000_000
+
+
+def write_batches(
+    folder: str | Path, schema: pa.Schema, batches: Sequence[Sequence[Mapping[str, Any]]]
+) -> None:
+    """Write one Parquet file for each micro-batch, in an order that Spark keeps.
+
+    Spark takes files in the order of their modification times, so each is a minute younger.
+    """
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    before = len(list(target.glob("*.parquet")))
+    for number, rows in enumerate(batches, before):
+        path = target / f"{number:05d}.parquet"
+        draft = target / f".{number:05d}.tmp"
+        pq.write_table(pa.Table.from_pylist([dict(r) for r in rows], schema), draft)
+        at = _FIRST_MTIME + 60 * number
+        os.utime(draft, (at, at))
+        draft.replace(path)
+
+
+def read_batches(spark: SparkSession, folder: str | Path, schema: str) -> DataFrame:
+    """Read such files as a stream, one file for each micro-batch."""
+    reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
+    return reader.parquet(str(folder))
+
+
+def run_stream(
+    frame: TracedFrame, store: str | Path, name: str, *, checkpoint: str | Path, **provenance: Any
+) -> None:
+    """Run a traced stream over what is there, and return when it is done."""
+    writer = frame.writeStream.provenance(str(store), **provenance).queryName(name)
+    writer = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+    query = writer.start()
+    query.awaitTermination()
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """A result row, and the source rows behind it."""
+
+    values: dict[str, Any]
+    sources: dict[str, list[dict[str, Any]]] = field(hash=False)
+
+    def refs(self, label: str) -> frozenset[tuple[str, Any]]:
+        """Return the source rows as (source, value of a labelling column)."""
+        return frozenset((s, row[label]) for s, rows in self.sources.items() for row in rows)
+
+
+def committed_files(store: str | Path, writer: str) -> list[str]:
+    """List the files that a writer committed."""
+    root = store_root(str(store))
+    commits = sorted((root / "batches" / writer).glob("*.json"))
+    return [str(root / name) for path in commits for name in read_json(path)["files"]]
+
+
+def all_traces(store: str | Path, stream: str, *, sink: str | None = None) -> list[Traced]:
+    """Return every row of a stream with the source rows behind it, read from the files."""
+    writer = sink or stream
+    files = committed_files(store, writer)
+    edges = [f for f in files if "/edges/" in f]
+    if not edges:
+        return []
+    con = duckdb.connect()
+    con.execute("SET TimeZone = 'UTC'")
+    own = _contents(con, files, stream)
+    found = con.execute(
+        "SELECT sink_a, sink_b, source, source_a, source_b FROM read_parquet(?) WHERE sink = ?",
+        [edges, stream],
+    ).fetchall()
+    named = {r[0] for r in con.execute("SELECT DISTINCT sink FROM read_parquet(?)", [edges]).fetchall()}
+    contents = {s: dict(_contents(con, files, s)) for s in {row[2] for row in found} - named}
+    behind: dict[tuple[int, int], dict[str, list[dict[str, Any]]]] = {}
+    for a, b, source, sa, sb in found:
+        if source in contents:
+            rows = behind.setdefault((a, b), {}).setdefault(source, [])
+            rows.append(contents[source][sa, sb])
+    return [Traced(values, behind.get(row_id, {})) for row_id, values in own]
+
+
+def _contents(
+    con: duckdb.DuckDBPyConnection, files: Sequence[str], stream: str
+) -> list[tuple[tuple[int, int], dict[str, Any]]]:
+    mine = [f for f in files if f"/{stream}/" in f.split("/rows/")[-1] and "/rows/" in f]
+    if not mine:
+        return []
+    rows = con.execute('SELECT a, b, "row" FROM read_parquet(?)', [mine]).fetchall()
+    return [((a, b), row) for a, b, row in rows]
+
+
+def assert_traces_to(
+    traces: Iterable[Traced], where: Callable[[dict[str, Any]], bool], label: str, expected: set[Any]
+) -> None:
+    """Check that the one row that fits traces to just the labelled source rows."""
+    [row] = [t for t in traces if where(t.values)]
+    found = {ref for _, ref in row.refs(label)}
+    assert found == expected, f"traced to {sorted(found)}, expected {sorted(expected)}"  # noqa: S101

@@ -1,0 +1,36 @@
+"""Workloads: data, queries and the answers they must give.
+
+Each module holds one domain: a seeded generator (or, for flights, a loader of real data), the
+queries, written on any frame with the DataFrame's verbs, and for each query an `expected_...`
+function that finds the results and the source rows behind each one in plain Python, from the
+rows alone. The demo, the tests and the benchmarks all start here.
+
+| module | query | source rows per result |
+|---|---|---|
+| `linear_road` | `stopped_cars` | 4 |
+| `linear_road` | `accidents` | 4 for each car, so 8 for two |
+| `smart_grid` | `blackouts` | 24 for each dark meter, so 192 for eight |
+| `smart_grid` | `anomalies` | 25: a day and the midnight after it |
+| `flights` | `delayed_departures`, with and without weather | as many flights as were late |
+| `flights` | `late_flights` | the flight, and its plane where one is known |
+
+The first four are the queries of GeneaLog's evaluation. `flights` needs the extra of that name.
+"""
+
+from __future__ import annotations
+
+from clew.workloads import flights, linear_road, smart_grid
+from clew.workloads.expected import Expected
+from clew.workloads.files import Part, write_files
+from clew.workloads.frame import Frame, FrameT
+
+__all__ = [
+    "Expected",
+    "Frame",
+    "FrameT",
+    "Part",
+    "flights",
+    "linear_road",
+    "smart_grid",
+    "write_files",
+]

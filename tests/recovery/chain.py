@@ -1,0 +1,105 @@
+"""Kill a traced stream again and again, and look for what is lost or doubled."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+from frames import READINGS, at
+
+from clew.store.layout import read_json
+from clew.testing import committed_files, write_batches
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+STEPS = (
+    "batch begun",
+    "batch computed",
+    "sink staged",
+    "sink listed",
+    "sink file published",
+    "sink written",
+    "edges written",
+    "rows written",
+    "provenance written",
+    "batch committed",
+    "batch done",
+)
+POINTS = tuple((step, nth) for step in STEPS for nth in (1, 2))
+"""Each step of a batch, in the first batch that reaches it and in a later one."""
+
+
+def write_input(folder: Path) -> None:
+    batches = [
+        [
+            {
+                "rid": 10 * batch + i,
+                "ts": at(f"12:{batch:02d}:{5 + 15 * i:02d}"),
+                "meter": f"m{i % 2}",
+                "kwh": i,
+            }
+            for i in range(3)
+        ]
+        for batch in range(8)
+    ]
+    write_batches(folder / "in", READINGS, batches)
+
+
+def run(folder: Path, *kill: str) -> str:
+    program = Path(__file__).with_name("pipeline.py")
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, str(program), str(folder), *kill],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    last = done.stdout.strip().splitlines()[-1:] or [done.stderr[-2000:]]
+    return last[0]
+
+
+@dataclass(frozen=True)
+class Holdings:
+    """Everything that a finished run left behind, as multisets."""
+
+    sink: Counter[Any]
+    edges: Counter[Any]
+    rows: Counter[Any]
+    batches: Counter[Any]
+
+
+def holdings(folder: Path) -> Holdings:
+    files = committed_files(folder / "prov", "counts")
+    con = duckdb.connect()
+
+    def rows(query: str, paths: Sequence[str]) -> Counter[Any]:
+        return Counter(map(repr, con.execute(query, [list(paths)]).fetchall()))
+
+    commits = (folder / "prov" / "batches" / "counts").glob("*.json")
+    return Holdings(
+        rows("SELECT * FROM read_parquet(?)", [str(folder / "out" / "*.parquet")]),
+        rows(
+            "SELECT sink, sink_a, sink_b, source, source_b FROM read_parquet(?)",
+            [f for f in files if "/edges/" in f],
+        ),
+        rows(
+            'SELECT parse_path(filename)[-2], b, "row" FROM read_parquet(?, filename = true, '
+            "union_by_name = true)",
+            [f for f in files if "/rows/" in f],
+        ),
+        Counter(read_json(path)["batch"] for path in commits),
+    )
+
+
+def kill_chain(folder: Path, points: Sequence[tuple[str, int]]) -> Iterator[str]:
+    """Run the stream once for each point, killing it there, and then to its end."""
+    write_input(folder)
+    for step, nth in points:
+        yield run(folder, step, str(nth))
+    yield run(folder)

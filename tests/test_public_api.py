@@ -55,7 +55,9 @@ def _errors() -> list[type[exceptions.ClewError]]:
 def test_errors_can_be_sent_between_processes(kind: type[exceptions.ClewError]) -> None:
     parameters = inspect.signature(kind.__init__).parameters
     names = [n for n, p in parameters.items() if n != "self" and p.kind is p.POSITIONAL_OR_KEYWORD]
-    values = {"known": ("a",), "found": 2} if kind.__name__ == "UnknownStreamError" else {"known": 1}
+    values = (
+        {"known": ("a",), "found": 2} if kind.__name__ == "UnknownStreamError" else {"known": 1}
+    )
     error = kind(*[values.get(name, "x") for name in names]) if names else kind("what happened")
 
     back = pickle.loads(pickle.dumps(error))

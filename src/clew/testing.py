@@ -1,7 +1,7 @@
 """Tools to test traced pipelines: finite streams, all traces of a stream, the re-execution oracle.
 
-Everything here reads what a store holds the long way round, through its files, so that it can serve as a check
-of the queries too.
+Everything here reads what a store holds the long way round, through its files, so that it can
+serve as a check of the queries too.
 """
 
 from __future__ import annotations
@@ -15,12 +15,16 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from clew.capture.sets import SETS, from_column
+from clew.graph.columns import is_hidden
+from clew.graph.node import interpret
 from clew.store.layout import read_json, store_root
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from clew.frame.frame import TracedFrame
 
@@ -64,14 +68,56 @@ def run_stream(
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """A result row, and the source rows behind it."""
+    """A result row, and the source rows behind it.
+
+    Attributes:
+        values: The result's columns.
+        sources: The content of the source rows, by source.
+        places: Segment and position of the same rows, where they are known.
+    """
 
     values: dict[str, Any]
     sources: dict[str, list[dict[str, Any]]] = field(hash=False)
+    places: dict[str, list[tuple[str, int]]] = field(default_factory=dict, hash=False)
 
     def refs(self, label: str) -> frozenset[tuple[str, Any]]:
         """Return the source rows as (source, value of a labelling column)."""
         return frozenset((s, row[label]) for s, rows in self.sources.items() for row in rows)
+
+
+def collect_traces(frame: TracedFrame) -> list[Traced]:
+    """Run a batch frame with its annotation and return every row with its source rows.
+
+    The store is not involved: this is what the query itself carries.
+    """
+    return read_annotated(interpret(frame.node, SETS).df)
+
+
+def stream_traces(frame: TracedFrame, checkpoint: str | Path, into: list[Traced]) -> StreamingQuery:
+    """Start a stream with its annotation; rows and their source rows are added to a list."""
+
+    def take(rows: DataFrame, _: int) -> None:
+        into.extend(read_annotated(rows))
+
+    writer = interpret(frame.node, SETS).df.writeStream.foreachBatch(take)
+    started = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+    return started.start()
+
+
+def read_annotated(rows: DataFrame) -> list[Traced]:
+    """Read rows that carry their source rows in hidden columns."""
+    prefix = from_column("")
+    out = []
+    for row in rows.toArrow().to_pylist():
+        behind = {n.removeprefix(prefix): v for n, v in row.items() if n.startswith(prefix)}
+        out.append(
+            Traced(
+                {name: value for name, value in row.items() if not is_hidden(name)},
+                {s: [e["row"] for e in es] for s, es in behind.items() if es},
+                {s: [(e["segment"], e["b"]) for e in es] for s, es in behind.items() if es},
+            )
+        )
+    return out
 
 
 def committed_files(store: str | Path, writer: str) -> list[str]:
@@ -95,7 +141,9 @@ def all_traces(store: str | Path, stream: str, *, sink: str | None = None) -> li
         "SELECT sink_a, sink_b, source, source_a, source_b FROM read_parquet(?) WHERE sink = ?",
         [edges, stream],
     ).fetchall()
-    named = {r[0] for r in con.execute("SELECT DISTINCT sink FROM read_parquet(?)", [edges]).fetchall()}
+    named = {
+        r[0] for r in con.execute("SELECT DISTINCT sink FROM read_parquet(?)", [edges]).fetchall()
+    }
     contents = {s: dict(_contents(con, files, s)) for s in {row[2] for row in found} - named}
     behind: dict[tuple[int, int], dict[str, list[dict[str, Any]]]] = {}
     for a, b, source, sa, sb in found:
@@ -116,9 +164,12 @@ def _contents(
 
 
 def assert_traces_to(
-    traces: Iterable[Traced], where: Callable[[dict[str, Any]], bool], label: str, expected: set[Any]
+    traces: Iterable[Traced],
+    where: Callable[[dict[str, Any]], bool],
+    label: str,
+    expected: set[Any],
 ) -> None:
     """Check that the one row that fits traces to just the labelled source rows."""
     [row] = [t for t in traces if where(t.values)]
     found = {ref for _, ref in row.refs(label)}
-    assert found == expected, f"traced to {sorted(found)}, expected {sorted(expected)}"  # noqa: S101
+    assert found == expected, f"traced to {sorted(found)}, expected {sorted(expected)}"

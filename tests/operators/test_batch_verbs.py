@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from frames import answers, batch_traces
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 import clew
+from frames import answers, batch_traces
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,9 +32,7 @@ def prices(spark: SparkSession) -> clew.TracedFrame:
     return clew.trace(df, "prices", id=["rid"])
 
 
-def test_filter_and_select_trace_to_the_row_itself(
-    sales: clew.TracedFrame, tmp_path: Path
-) -> None:
+def test_filter_and_select_trace_to_the_row_itself(sales: clew.TracedFrame, tmp_path: Path) -> None:
     out = sales.filter("v > 10").select("k", (F.col("v") * 2).alias("w"))
 
     assert answers(batch_traces(out, tmp_path), "w") == {40: {2}, 60: {3}}
@@ -112,9 +110,10 @@ def test_aggregate_over_aggregate_does_not_repeat_rows(
 def test_rollup_tells_totals_from_null_keys(sales: clew.TracedFrame, tmp_path: Path) -> None:
     out = sales.rollup("k").agg(F.count("*").alias("n"))
 
-    got = sorted((t.values["k"] or "-", sorted(r for _, r in t.refs("rid"))) for t in batch_traces(
-        out, tmp_path
-    ))
+    got = sorted(
+        (t.values["k"] or "-", sorted(r for _, r in t.refs("rid")))
+        for t in batch_traces(out, tmp_path)
+    )
 
     assert got == [("-", [1, 2, 3, 4]), ("-", [4]), ("a", [1, 2]), ("b", [3])]
 
@@ -343,9 +342,7 @@ def test_map_in_arrow_follows_the_id_that_the_function_keeps(
     assert answers(batch_traces(out, tmp_path), "v") == {10: {1}, 20: {2}, 30: {3}, None: {4}}
 
 
-def test_apply_in_pandas_traces_to_the_whole_group(
-    sales: clew.TracedFrame, tmp_path: Path
-) -> None:
+def test_apply_in_pandas_traces_to_the_whole_group(sales: clew.TracedFrame, tmp_path: Path) -> None:
     def top(pdf):  # type: ignore[no-untyped-def]
         return pdf.sort_values("v").tail(1)[["k", "v"]]
 

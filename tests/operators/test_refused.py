@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def frame(spark: SparkSession) -> clew.TracedFrame:
-    df = spark.createDataFrame(
-        [(1, "a", 10)], "rid long, k string, v int"
-    )
+    df = spark.createDataFrame([(1, "a", 10)], "rid long, k string, v int")
     return clew.trace(df, "rows", id=["rid"])
 
 

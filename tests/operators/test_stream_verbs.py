@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from frames import READINGS, READINGS_DDL, Rows, answers, at, stream_traces
 from pyspark.sql import functions as F
 
 import clew
 from clew.testing import all_traces, read_batches, run_stream, write_batches
+from frames import READINGS, READINGS_DDL, Rows, answers, at, stream_traces
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,7 +38,8 @@ def test_window_count_traces_to_its_rows_in_both_batches(
         pipeline,
         [reading(1, "12:00:01"), reading(2, "12:00:04")],
         [reading(3, "12:00:08"), reading(4, "12:00:09", "m2"), reading(5, "12:00:10")],
-        [reading(6, "12:00:09")],  # late: the watermark is at 12:00:10 by now
+        [reading(6, "12:00:20", "m3")],
+        [reading(7, "12:00:09")],  # late: its window was closed two batches ago
         CLOSING,
     )
 
@@ -46,11 +47,13 @@ def test_window_count_traces_to_its_rows_in_both_batches(
         ("m1", 3),
         ("m2", 1),
         ("m1", 1),
+        ("m3", 1),
     }
     assert answers(traces, "meter", "count") == {
         ("m1", 3): {1, 2, 3},
         ("m2", 1): {4},
         ("m1", 1): {5},
+        ("m3", 1): {6},
     }
 
 
@@ -101,7 +104,6 @@ def test_aggregate_over_window_time_of_an_aggregate(spark: SparkSession, tmp_pat
         [reading(1, "12:00:01", kwh=3), reading(2, "12:00:02", kwh=4)],
         [reading(3, "12:00:31", kwh=5)],
         CLOSING,
-        [reading(100, "23:30:00")],
     )
 
     assert answers(traces, "peak") == {7: {1, 2, 3}}
@@ -121,10 +123,11 @@ def test_dedup_traces_to_the_first_that_arrived(spark: SparkSession, tmp_path: P
         [reading(1, "12:00:00"), reading(2, "12:00:01", "m2")],
         [reading(3, "12:00:30")],
         CLOSING,
-        [reading(4, "23:00:01")],
+        [reading(98, "23:00:01", "moves on")],
+        [reading(4, "23:00:02")],  # by now the first one is forgotten
     )
 
-    assert answers(traces, "rid") == {1: {1}, 2: {2}, 99: {99}, 4: {4}}
+    assert answers(traces, "rid") == {1: {1}, 2: {2}, 99: {99}, 98: {98}, 4: {4}}
 
 
 def test_distinct_on_a_stream_keeps_the_first(spark: SparkSession, tmp_path: Path) -> None:
@@ -158,7 +161,9 @@ def test_explode_and_union_of_branches(spark: SparkSession, tmp_path: Path) -> N
 
 
 def test_stream_static_join_traces_to_both(spark: SparkSession, tmp_path: Path) -> None:
-    owners = spark.createDataFrame([(71, "m1", "ann"), (72, "m1", "bob")], "rid long, m string, o string")
+    owners = spark.createDataFrame(
+        [(71, "m1", "ann"), (72, "m1", "bob")], "rid long, m string, o string"
+    )
 
     def pipeline(readings: clew.TracedFrame) -> clew.TracedFrame:
         table = clew.trace(owners, "owners", id=["rid"]).withColumnRenamed("m", "meter")

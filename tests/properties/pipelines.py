@@ -1,14 +1,14 @@
 """Random small pipelines as data, and what is needed to run them.
 
-A pipeline is a tree of frozen dataclasses (`Read`, `Filter`, `Join`, ...) inside a `Spec`. It can be
-printed as the DataFrame code it stands for, written as JSON, applied by `build` to anything that has
-DataFrame's verbs, and evaluated by `reference` without Spark. Nothing here knows how a result is
-traced.
+A pipeline is a tree of frozen dataclasses (`Read`, `Filter`, `Join`, ...) inside a `Spec`. It can
+be printed as the DataFrame code it stands for, written as JSON, applied by `build` to anything that
+has DataFrame's verbs, and evaluated by `reference` without Spark. Nothing here knows how a result
+is traced.
 
-Start at `random_spec` and `random_data`: a seed gives a pipeline and its rows. `build` turns the pipeline into
-frames, `write_files` puts the rows where Spark can read them, one file per micro-batch. This file
-is long because the vocabulary, its printing, its building and its generator belong together: a
-new operator touches all four.
+Start at `random_spec` and `random_data`: a seed gives a pipeline and its rows. `build` turns the
+pipeline into frames, `write_data` puts the rows where Spark can read them, one file per
+micro-batch. This file is long because the vocabulary, its printing, its building and its generator
+belong together: a new operator touches all four.
 
 A row is a dict. Timestamps are integers, microseconds since 1970 in UTC; arrays and windows are
 tuples; `rid` is the row's number in its source.
@@ -20,16 +20,19 @@ import dataclasses
 import json
 import os
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import strategies as st
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user knows
+from pyspark.sql import functions as F
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 Row: TypeAlias = dict[str, Any]
 Tables: TypeAlias = dict[str, list[Row]]
@@ -724,9 +727,7 @@ def write_data(folder: Path, spec: Spec, data: Tables | Batches) -> dict[str, Pa
     return paths
 
 
-def read_frames(
-    spark: SparkSession, spec: Spec, paths: Mapping[str, Path]
-) -> dict[str, DataFrame]:
+def read_frames(spark: SparkSession, spec: Spec, paths: Mapping[str, Path]) -> dict[str, DataFrame]:
     """Read what `write_data` wrote: a frame for each source, one file per trigger."""
     streamed = spec.sources if spec.streaming else ()
     stream = spark.readStream.schema(DDL).option("maxFilesPerTrigger", 1)
@@ -802,9 +803,11 @@ def identifying(node: Node) -> tuple[str, ...] | None:
         case Drop(child, names):
             return _unless(identifying(child), lambda found: bool(set(names) & set(found)))
         case Distinct() | Aggregate():
-            keys = _aggregate_columns(dataclasses.replace(node, aggs=())) if (
-                isinstance(node, Aggregate)
-            ) else columns(node)
+            keys = (
+                _aggregate_columns(dataclasses.replace(node, aggs=()))
+                if (isinstance(node, Aggregate))
+                else columns(node)
+            )
             return None if "array" in keys.values() else tuple(keys)
         case DropDuplicates(_, subset):
             return subset
@@ -822,9 +825,7 @@ def _unless(
     return None if found is None or spoiled(found) else found
 
 
-def _renamed(
-    found: tuple[str, ...] | None, names: Mapping[str, str]
-) -> tuple[str, ...] | None:
+def _renamed(found: tuple[str, ...] | None, names: Mapping[str, str]) -> tuple[str, ...] | None:
     if found is None or not set(found) <= set(names):
         return None
     return tuple(names[name] for name in found)
@@ -991,12 +992,16 @@ class _Maker:
 
     def window(self, column: str, *, sessions: bool = True) -> Window:
         size = self.pick((5, 10, 12, 20))
-        kind = self.pick(("tumbling", "sliding", "session") if sessions else ("tumbling", "sliding"))
+        kind = self.pick(
+            ("tumbling", "sliding", "session") if sessions else ("tumbling", "sliding")
+        )
         if kind == "session":
             return Window(column, self.pick((3, 5, 8)), session=True)
-        slide = self.pick([s for s in (4, 5, 6, 10) if s < size]) if kind == "sliding" and (
-            size > 5
-        ) else None
+        slide = (
+            self.pick([s for s in (4, 5, 6, 10) if s < size])
+            if kind == "sliding" and (size > 5)
+            else None
+        )
         return Window(column, size, slide)
 
     def aggs(self, node: Node, exclude: Iterable[str] = ()) -> tuple[Agg, ...]:
@@ -1176,7 +1181,9 @@ class _Maker:
     def _dedup(self) -> Node:
         if self.chance(0.2):
             node = self.narrows(Read("a"), 2)
-            return self.narrows(DropDuplicates(node, self._keys(node, 1) or tuple(columns(node))), 1)
+            return self.narrows(
+                DropDuplicates(node, self._keys(node, 1) or tuple(columns(node))), 1
+            )
         return self.narrows(self._deduplicated(self.marked("a")), 2)
 
     def _dedup_then_windows(self) -> Node:
@@ -1259,7 +1266,9 @@ class _Maker:
             how = self.pick(("inner", "right"))
             joined: Node = Join(table, node, how, keys, using=using)
             return joined if self.chance(0.6) else self.narrow(joined, plain=True)
-        joined = Join(node, table, self.pick(("inner", "left", "leftsemi", "leftanti")), keys, using=using)
+        joined = Join(
+            node, table, self.pick(("inner", "left", "leftsemi", "leftanti")), keys, using=using
+        )
         if self.chance(0.3):
             joined = Filter(joined, self.test(joined, plain=True))
         return self._windowed(joined) if self.chance(0.5) else joined
@@ -1297,9 +1306,9 @@ def _random_row(rng: random.Random, rid: int, seconds: float) -> Row:
     }
 
 
-def _seconds(rng: random.Random, around: float) -> float:
+def _seconds(rng: random.Random, around: int) -> float:
     """Draw an event time: mostly whole seconds, so that window bounds are hit often."""
-    whole = max(0, round(rng.gauss(around, 8)))
+    whole = max(0, around + rng.randint(-10, 10) + rng.randint(-10, 10))
     return whole + rng.choice((0, 0, 0, 0, 0.25, 0.0004, -0.000001)) if whole else 0.0
 
 

@@ -1,21 +1,22 @@
 """A plain-Python model of what Spark returns for a pipeline, with the provenance of every row.
 
-`run_batch` and `run_stream` evaluate a `pipelines.Spec` row by row, and `agree` compares the answer with
-what somebody else found. No Spark in here. The one fact that shapes this file: Structured Streaming's
-results depend on where the optimizer puts a filter, because a filter that does not look at the event
-time sinks below `withWatermark`, and a watermark knows only the rows that reach it. So a streaming
-pipeline is first rearranged as Spark rearranges it (`rearrange`) and then simulated batch by batch.
-It is one long file because batch and stream share every rule but timing.
+`run_batch` and `run_stream` evaluate a `pipelines.Spec` row by row, and `agree` compares the answer
+with what somebody else found. No Spark in here. The one fact that shapes this file: Structured
+Streaming's results depend on where the optimizer puts a filter, because a filter that does not look
+at the event time sinks below `withWatermark`, and a watermark knows only the rows that reach it. So
+a streaming pipeline is first rearranged as Spark rearranges it (`rearrange`) and then simulated
+batch by batch. It is one long file because batch and stream share every rule but timing.
 
 What was read off Spark 4.3 by experiment, append mode, `availableNow`, one file per trigger:
 
-- Batch `n` evicts with the watermark that the batches before `n` produced, and drops late rows with the
-  one that batch `n - 1` evicted with. Both start at 0. Late means event time (of a window: its
+- Batch `n` evicts with the watermark that the batches before `n` produced, and drops late rows with
+  the one that batch `n - 1` evicted with. Both start at 0. Late means event time (of a window: its
   end) at or below the watermark; a null event time is never late and never evicted.
-- A watermark is the largest event time seen, cut to milliseconds, less the delay; a null counts as 1970.
-  Several watermarks: the smallest counts, and one that saw nothing is 0. A watermark that two branches
-  share is one watermark and takes the larger of the two.
-- After the last file one batch without data runs, if the watermark moved and an operator keeps state.
+- A watermark is the largest event time seen, cut to milliseconds, less the delay; a null counts as
+  1970. Several watermarks: the smallest counts, and one that saw nothing is 0. A watermark that two
+  branches share is one watermark and takes the larger of the two.
+- After the last file one batch without data runs, if the watermark moved and an operator keeps
+  state.
 - Behind a stateful operator the watermark is its own input's; behind a time-bounded join it is the
   smallest of that and of the two bounds up to which the join has thrown state away.
 - Sessions that only touch are one session. A late row is dropped by itself, before it is merged.
@@ -24,10 +25,12 @@ What was read off Spark 4.3 by experiment, append mode, `availableNow`, one file
 - `dropDuplicatesWithinWatermark` forgets a key once the watermark reaches the kept row's event time
   plus the delay; a null event time counts as 1970, so such a key is forgotten at once.
 - Stream-stream joins compare keys as bytes: null keys match each other. Inner, left, right and semi
-  joins never show it, because the optimizer drops null keys on the sides that need a partner;
-  full joins do.
+  joins never show it, because the optimizer drops null keys on the sides that need a partner; full
+  joins do.
+- An inner or semi join with an empty table does not read the stream, so no watermark moves.
 - A filter on a join key reaches the other side too, and so that side's watermark; a filter that no
-  null passes turns an outer join into a stricter one; `explode` drops empty arrays below the watermark.
+  null passes turns an outer join into a stricter one; `explode` drops rows with empty arrays below
+  the watermark.
 """
 
 from __future__ import annotations
@@ -38,6 +41,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 from properties.pipelines import (
@@ -127,7 +131,7 @@ class Prov:
             return set()
         answers = {self.fixed.union(*itertools.chain.from_iterable(several))}
         for options in self.one_of:
-            inside: set[Refs] = set().union(*(option._within(found) for option in options))  # noqa: SLF001
+            inside: set[Refs] = set().union(*(option._within(found) for option in options))
             answers = {answer | one for answer in answers for one in inside}
         return answers
 
@@ -319,9 +323,9 @@ def _merge_sessions(
 ) -> list[tuple[_Group, list[ModelRow]]]:
     """Merge windows of equal keys that overlap or touch."""
     by_keys: dict[_Group, list[tuple[tuple[int, int], list[ModelRow]]]] = defaultdict(list)
-    for (window, *keys), rows in groups:
-        by_keys[tuple(keys)].append((window, rows))
-    merged = []
+    for group, rows in groups:
+        by_keys[group[1:]].append((group[0], rows))
+    merged: list[tuple[_Group, list[ModelRow]]] = []
     for keys, sessions in by_keys.items():
         open_: tuple[tuple[int, int], list[ModelRow]] | None = None
         for window, rows in sorted(sessions, key=lambda session: session[0]):
@@ -337,6 +341,14 @@ def _merge_sessions(
     return merged
 
 
+_AGGREGATES: dict[str, Callable[[list[Any]], Any]] = {
+    "sum": sum,
+    "min": min,
+    "max": max,
+    "avg": lambda found: sum(found) / len(found),
+}
+
+
 def _summarise(agg: Agg, rows: Sequence[Row]) -> Any:
     if agg.fn == "count_all":
         return len(rows)
@@ -347,9 +359,7 @@ def _summarise(agg: Agg, rows: Sequence[Row]) -> Any:
         return tuple(sorted(found))
     if not found:
         return None
-    if agg.fn == "avg":
-        return sum(found) / len(found)
-    return {"sum": sum, "min": min, "max": max}[agg.fn](found)
+    return _AGGREGATES[agg.fn](found)
 
 
 def _group_row(node: Aggregate, group: _Group, rows: Sequence[ModelRow]) -> ModelRow:
@@ -466,16 +476,6 @@ def _group_by(rows: Iterable[ModelRow], names: Sequence[str]) -> dict[_Group, li
     return groups
 
 
-def _leaves(
-    rows: Iterable[ModelRow], known: Mapping[tuple[Any, ...], Iterable[Path]]
-) -> dict[tuple[Any, ...], tuple[Path, ...]]:
-    found = {slot: set(paths) for slot, paths in known.items()}
-    for row in rows:
-        if row.world is not None and row.world.slot not in known:
-            found.setdefault(row.world.slot, set()).add(row.world.path)
-    return {slot: tuple(sorted(paths)) for slot, paths in found.items()}
-
-
 # ---------------------------------------------------------------------------- batch
 
 
@@ -494,7 +494,9 @@ class _Tables:
             return _narrow(node, inputs[0])
         return self._wide(node, *(_settle(rows) for rows in inputs))
 
-    def _wide(self, node: Node, rows: list[ModelRow], other: Sequence[ModelRow] = ()) -> list[ModelRow]:
+    def _wide(
+        self, node: Node, rows: list[ModelRow], other: Sequence[ModelRow] = ()
+    ) -> list[ModelRow]:
         match node:
             case Union():
                 return [*rows, *other]
@@ -563,7 +565,7 @@ def run_batch(spec: Spec, tables: Tables) -> Model:
     """
     evaluation = _Tables(tables)
     rows = evaluation.rows(spec.root)
-    return Model(tuple(rows), _leaves(rows, evaluation.choices))
+    return Model(tuple(rows), evaluation.choices)
 
 
 # ---------------------------------------------------------------------------- Spark's optimizer
@@ -647,7 +649,18 @@ _STRICTER = {
     "full": ("left", "right", "inner"),
 }
 _PUSHED = {"inner": "lr", "left": "l", "right": "r", "full": "", "leftsemi": "l", "leftanti": "l"}
-_INFERRED = {"inner": "lr", "left": "r", "right": "l", "full": "", "leftsemi": "lr", "leftanti": "r"}
+_INFERRED = {
+    "inner": "lr",
+    "left": "r",
+    "right": "l",
+    "full": "",
+    "leftsemi": "lr",
+    "leftanti": "r",
+}
+
+
+def _is_about(origin: Mapping[str, tuple[str, str]], side: str, condition: Expr) -> bool:
+    return {origin[name][0] for name in refs(condition)} == {side}
 
 
 def _rearrange_join(node: Join, conditions: tuple[Expr, ...]) -> Node:
@@ -655,7 +668,7 @@ def _rearrange_join(node: Join, conditions: tuple[Expr, ...]) -> Node:
     of_side: dict[str, tuple[Expr, ...]] = {}
     rest = conditions
     for side in "lr":
-        of_side[side], rest = _split(rest, lambda c: {origin[n][0] for n in refs(c)} == {side})  # noqa: B023
+        of_side[side], rest = _split(rest, partial(_is_about, origin, side))
     node = replace(node, how=_stricter(node.how, of_side))
     inward = {new: col(name) for new, (_, name) in origin.items()}
     sides = {}
@@ -729,10 +742,9 @@ def _event_times(node: Node) -> tuple[str, ...]:
             before = _event_times(child)
             timed = () if window is None or window.column not in before else (window.name,)
             return timed + tuple(key for key in keys if key in before)
-        case Join():
-            before = {"l": _event_times(node.left), "r": _event_times(node.right)}
-            found = join_columns(node)
-            return tuple(n for n, side, name, _ in found if name in before[side.replace("both", "l")])
+        case Join(left, right):
+            times = {"l": _event_times(left), "r": _event_times(right), "both": _event_times(left)}
+            return tuple(n for n, side, name, _ in join_columns(node) if name in times[side])
         case _:
             return _event_times(children(node)[0])
 
@@ -887,23 +899,30 @@ class _Deduplicating(_Stateful):
         self._keys = keys
         self._time = time
         self._seen: set[_Group] = set()
+        self._choices: dict[tuple[Any, ...], tuple[Path, ...]] = {}
 
     def run(self, tick: _Tick) -> list[ModelRow]:
-        late = self.late(tick)
         found = []
-        for key, group in _group_by(self._on_time(_settle(self.inputs[0].run(tick)), late), self._keys).items():
+        for key, group in self._arrivals(tick).items():
             if key not in self._seen:
                 self._seen.add(key)
-                found += _keep_one((self._number, tick.number, key), group)
+                slot = (self._number, tick.number, key)
+                self._choices[slot] = tuple((i,) for i in range(len(group)))
+                found += _keep_one(slot, group)
         if self._time in self._keys:
             at, evict = self._keys.index(self._time), self.evict(tick)
             self._seen = {key for key in self._seen if not _is_past(key[at], evict)}
         return found
 
-    def _on_time(self, rows: list[ModelRow], late: int) -> list[ModelRow]:
-        if self._time is None:
-            return rows
-        return [row for row in rows if not _is_past(row.values[self._time], late)]
+    def _arrivals(self, tick: _Tick) -> dict[_Group, list[ModelRow]]:
+        rows, late = _settle(self.inputs[0].run(tick)), self.late(tick)
+        if self._time is not None:
+            rows = [row for row in rows if not _is_past(row.values[self._time], late)]
+        return _group_by(rows, self._keys)
+
+    def choices(self) -> dict[tuple[Any, ...], tuple[Path, ...]]:
+        """List, for each place where Spark chooses, the ways it may go."""
+        return self._choices
 
 
 class _DeduplicatingWithin(_Deduplicating):
@@ -922,9 +941,8 @@ class _DeduplicatingWithin(_Deduplicating):
         self._ways: dict[_Group, dict[Path, int | None]] = {}
 
     def run(self, tick: _Tick) -> list[ModelRow]:
-        rows = self._on_time(_settle(self.inputs[0].run(tick)), self.late(tick))
         found = []
-        for key, group in _group_by(rows, self._keys).items():
+        for key, group in self._arrivals(tick).items():
             found += self._choose(key, group)
         evict = self.evict(tick)
         for ways in self._ways.values():
@@ -944,8 +962,9 @@ class _DeduplicatingWithin(_Deduplicating):
                 after[path] = until
                 continue
             for i, row in enumerate(options):
-                after[*path, i] = (row.values[self._event_time] or 0) + self._delay
-                found.append(replace(row, world=World((self._number, key), (*path, i))))
+                way = (*path, i)
+                after[way] = (row.values[self._event_time] or 0) + self._delay
+                found.append(replace(row, world=World((self._number, key), way)))
         self._ways[key] = after
         return found
 
@@ -961,11 +980,16 @@ class _StaticJoin(_Operator):
         self._node = node
 
     def run(self, tick: _Tick) -> list[ModelRow]:
+        tables = (op.run(tick) for op in self.inputs if isinstance(op, _Table))
+        if self._node.how in ("inner", "leftsemi") and not all(tables):
+            return []  # Spark does not even read the stream then, so watermarks stand still.
         left, right = (_settle(op.run(tick)) for op in self.inputs)
         return _join_tables(self._node, left, right)
 
 
 class _Table(_Operator):
+    """A static source with the filters on it; the same rows in every micro-batch."""
+
     def __init__(self, node: Node, tables: Tables) -> None:
         super().__init__()
         self._rows = _Tables(tables).rows(node)
@@ -983,14 +1007,16 @@ class _Held:
 
 
 class _StreamJoin(_Stateful):
-    """Joins two streams. Each row waits in state for partners until the watermark rules them out."""
+    """Joins two streams; rows wait in state until the watermark rules further partners out."""
 
     def __init__(self, node: Join, left: _Operator, right: _Operator) -> None:
         super().__init__(left, right)
         self._node = node
         self._pairs = _Pairs(node)
         self._times = (_event_times(node.left)[0], _event_times(node.right)[0])
-        timed = [key for key in node.keys if key in (*_event_times(node.left), *_event_times(node.right))]
+        timed = [
+            key for key in node.keys if key in (*_event_times(node.left), *_event_times(node.right))
+        ]
         self._timed_key = timed[0] if timed else None
         self._held: tuple[list[_Held], list[_Held]] = ([], [])
 
@@ -1000,7 +1026,9 @@ class _StreamJoin(_Stateful):
             [row for row in _settle(op.run(tick)) if not _is_past(row.values[time], late)]
             for op, time in zip(self.inputs, self._times, strict=True)
         )
-        found = self._semi(left, right) if self._node.how == "leftsemi" else self._match(left, right)
+        found = (
+            self._semi(left, right) if self._node.how == "leftsemi" else self._match(left, right)
+        )
         return found + self._throw_away(self.input_ms(tick.evict_ms))
 
     def _fits(self, left: Row, right: Row) -> bool:
@@ -1089,9 +1117,11 @@ class _Planner:
         self._numbers = itertools.count()
 
     def plan(self, node: Node, needed: frozenset[str]) -> _Operator:
+        if not _has_stream(node):
+            return _Table(node, self._tables)
         match node:
-            case Read(source, static):
-                return _Table(node, self._tables) if static else _Input(source)
+            case Read(source):
+                return _Input(source)
             case Filter(child, condition):
                 return _Rowwise(node, self.plan(child, needed | refs(condition)))
             case WithColumn() | Select() | Rename() | Drop():
@@ -1161,6 +1191,8 @@ class _Query:
 
     def run(self, inputs: Mapping[str, list[ModelRow]], *, has_data: bool) -> None:
         tick = _Tick(len(self.batches), inputs, self._before_ms, self._now_ms)
+        for op in self._marks:
+            op.seen_ms = None
         rows = self._root.run(tick)
         self.batches.append(MicroBatch(tick.number, self._now_ms, has_data, tuple(rows)))
         self._before_ms = self._now_ms
@@ -1194,9 +1226,7 @@ def run_stream(spec: Spec, batches: Batches) -> Model:
     tables: Any = {name: batches[name] for name in spec.statics}
     root = _Planner(tables).plan(rearrange(spec.root), frozenset(columns(spec.root)))
     query = _Query(root)
-    streams = {
-        name: [_source_rows(name, rows) for rows in batches[name]] for name in spec.sources
-    }
+    streams = {name: [_source_rows(name, rows) for rows in batches[name]] for name in spec.sources}
     for number in range(max(map(len, streams.values()))):
         query.run({n: s[number] for n, s in streams.items() if number < len(s)}, has_data=True)
     while query.wants_another():
@@ -1204,9 +1234,9 @@ def run_stream(spec: Spec, batches: Batches) -> Model:
     rows = tuple(row for batch in query.batches for row in batch.rows)
     choices: dict[tuple[Any, ...], tuple[Path, ...]] = {}
     for op in root.all():
-        if isinstance(op, _DeduplicatingWithin):
+        if isinstance(op, _Deduplicating):
             choices |= op.choices()
-    return Model(rows, _leaves(rows, choices), tuple(query.batches))
+    return Model(rows, choices, tuple(query.batches))
 
 
 # ---------------------------------------------------------------------------- comparing
@@ -1216,13 +1246,13 @@ def plain(value: Any) -> Any:
     """Bring a value that Spark returned into the model's form.
 
     Timestamps become microseconds since 1970 (those without a zone are taken as local time, as
-    Spark gives them to Python), rows become tuples, arrays become tuples.
+    Spark gives them to Python), structs and arrays become tuples.
     """
     if isinstance(value, dt.datetime):
         return (value.astimezone(dt.timezone.utc) - _EPOCH) // dt.timedelta(microseconds=1)
-    if isinstance(value, tuple | list):
-        return tuple(plain(item) for item in value)
-    return value
+    if isinstance(value, Mapping):
+        value = tuple(value.values())
+    return tuple(plain(item) for item in value) if isinstance(value, tuple | list) else value
 
 
 Found: TypeAlias = tuple[Mapping[str, Any], Iterable[Ref] | None]
@@ -1283,9 +1313,17 @@ class _Comparison:
         self._actual = actual
         self._certain = [row for row in model.rows if row.world is None]
         self._slots = [
-            [self._rows_of(model, slot, leaf) for leaf in leaves]
-            for slot, leaves in model.leaves.items()
+            self._options(model, slot)
+            for slot in dict.fromkeys(row.world.slot for row in model.rows if row.world is not None)
         ]
+
+    def _options(self, model: Model, slot: tuple[Any, ...]) -> list[list[ModelRow]]:
+        options: list[list[ModelRow]] = []
+        for leaf in model.leaves[slot]:
+            rows = self._rows_of(model, slot, leaf)
+            if rows not in options:
+                options.append(rows)
+        return options
 
     @staticmethod
     def _rows_of(model: Model, slot: tuple[Any, ...], leaf: Path) -> list[ModelRow]:
@@ -1318,9 +1356,9 @@ class _Comparison:
             left = Counter(room)
             left.subtract(_frozen(row.values) for row in option)
             wanted = all(any(a.fits(row) for a in self._actual) for row in option)
-            if wanted and all(count >= 0 for count in left.values()):
-                if self._choose(number + 1, left, rows + option, failed):
-                    return True
+            wanted = wanted and all(count >= 0 for count in left.values())
+            if wanted and self._choose(number + 1, left, rows + option, failed):
+                return True
         failed.add(state)
         return False
 

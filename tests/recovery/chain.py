@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
-from frames import READINGS, at
 
 from clew.store.layout import read_json
 from clew.testing import committed_files, write_batches
+from frames import READINGS, at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -53,7 +53,7 @@ def write_input(folder: Path) -> None:
 
 def run(folder: Path, *kill: str) -> str:
     program = Path(__file__).with_name("pipeline.py")
-    done = subprocess.run(  # noqa: S603
+    done = subprocess.run(
         [sys.executable, str(program), str(folder), *kill],
         capture_output=True,
         text=True,

@@ -1,7 +1,7 @@
 """A traced stream in a process of its own, which can be killed at a named step.
 
-Run as `python pipeline.py FOLDER [STEP OCCURRENCE]`: it streams FOLDER/in to FOLDER/out with provenance in
-FOLDER/prov, and dies by SIGKILL when the step is reached for the given time.
+Run as `python pipeline.py FOLDER [STEP OCCURRENCE]`: it streams FOLDER/in to FOLDER/out with
+provenance in FOLDER/prov, and dies by SIGKILL when the step is reached for the given time.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ def kill_at(step: str, occurrence: int) -> None:
 
 
 def main(folder: Path) -> None:
-    from conftest import make_session
-    from frames import READINGS_DDL
     from pyspark.sql import functions as F
 
     import clew
     from clew.testing import read_batches
+    from conftest import make_session
+    from frames import READINGS_DDL
 
     spark = make_session(folder / "scratch", cores=1)
     spark.conf.set("spark.sql.shuffle.partitions", "1")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from recovery.chain import holdings, kill_chain, run, write_input
+from recovery.chain import holdings, run, write_input
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from frames import READINGS, READINGS_DDL, at
 
 import clew
 from clew.exceptions import StoreConflictError, StoreError, WriterError
 from clew.testing import all_traces, read_batches, write_batches
+from frames import READINGS, READINGS_DDL, at
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -243,7 +243,7 @@ def test_a_gap_is_recorded_and_answers_name_it(readings: clew.TracedFrame, tmp_p
     [row] = prov.rows("all", where="rid = 2")
     forward = prov.forward("readings", prov.backward("all", row).rows[0])
     assert not forward.complete
-    assert [gap.batch for gap in forward.gaps] == [0]
+    assert [(gap.first, gap.last) for gap in forward.gaps] == [(0, 0)]
 
 
 def test_batch_writes_append_overwrite_and_name_themselves(

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import functions as F
 
-from tests.seeds.case import SeedCase, SeedSource, at, row
+from seeds.case import SeedCase, SeedSource, at, row
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from tests.seeds.case import Frame, Values
+    from seeds.case import Frame, Values
 
 SEED = "ananke.txt"
 CELL_KM = 5
@@ -143,9 +143,7 @@ A_2_1 = RUNNING_EXAMPLE.expected["K2"][0].labels
 # on either path: at 8:16 a row of 8:01 is just not old enough.
 LIVE_GRAPHS = (
     LiveGraph(at("8:16"), {"a_1^1": A_1_1}, frozenset()),
-    LiveGraph(
-        at("8:21"), {"a_1^1": A_1_1, "a_1^2": A_1_2, "a_2^1": A_2_1}, frozenset({"t_1^1"})
-    ),
+    LiveGraph(at("8:21"), {"a_1^1": A_1_1, "a_1^2": A_1_2, "a_2^1": A_2_1}, frozenset({"t_1^1"})),
     LiveGraph(
         at("8:22"),
         {"a_1^1": A_1_1, "a_1^2": A_1_2, "a_2^1": A_2_1},

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from tests.seeds.case import SeedCase, SeedSource, row, since_epoch
+from seeds.case import SeedCase, SeedSource, row, since_epoch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tests.seeds.case import Frame, Values
+    from seeds.case import Frame, Values
 
 SEED = "ariadne.txt"
 READINGS = "label STRING, ti TIMESTAMP, l INT, t DOUBLE"
@@ -166,9 +166,7 @@ def _averages(sensor: Frame) -> Frame:
         .groupBy(F.window("ti", "3 seconds", "1 second"), "l")
         .agg(F.count("*").alias("n"), F.avg("t").alias("average"))
         .filter("n = 3")
-        .select(
-            F.window_time("window").alias("ti"), "l", F.round("average", 1).alias("t")
-        )
+        .select(F.window_time("window").alias("ti"), "l", F.round("average", 1).alias("t"))
     )
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import pyarrow as pa
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 Values: TypeAlias = Mapping[str, Any]
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-FIRST_DAY = datetime(2020, 1, 1, tzinfo=UTC)
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+FIRST_DAY = datetime(2020, 1, 1, tzinfo=timezone.utc)
 OLDEST_FILE = 1_600_000_000
 
 ARROW_TYPES: Mapping[str, pa.DataType] = {
@@ -45,19 +45,19 @@ class Frame(Protocol):
     def select(self, *cols: Any) -> Frame:
         """Compute columns row by row."""
 
-    def withColumn(self, name: str, col: Any, /) -> Frame:  # noqa: N802 -- Spark's spelling
+    def withColumn(self, name: str, col: Any, /) -> Frame:
         """Add or replace a column."""
 
-    def withWatermark(self, column: str, delay: str, /) -> Frame:  # noqa: N802 -- Spark's spelling
+    def withWatermark(self, column: str, delay: str, /) -> Frame:
         """Say how late rows may be."""
 
-    def groupBy(self, *cols: Any) -> GroupedFrame:  # noqa: N802 -- Spark's spelling
+    def groupBy(self, *cols: Any) -> GroupedFrame:
         """Group rows by columns."""
 
     def join(self, other: Any, on: Any, how: str, /) -> Frame:
         """Pair rows with the rows of another frame."""
 
-    def unionByName(self, other: Any, /) -> Frame:  # noqa: N802 -- Spark's spelling
+    def unionByName(self, other: Any, /) -> Frame:
         """Put the rows of two frames together."""
 
 

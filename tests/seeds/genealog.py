@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from tests.seeds.case import SeedCase, SeedSource, at, row
+from seeds.case import SeedCase, SeedSource, at, row
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tests.seeds.case import Frame, Values
+    from seeds.case import Frame, Values
 
 SEED = "genealog.txt"
 REPORTS = "label STRING, ts TIMESTAMP, car STRING, speed INT, pos STRING"
@@ -63,7 +63,9 @@ def _stopped(reports: Frame) -> Frame:
 
 def _stopped_cars(frames: Mapping[str, Frame]) -> Mapping[str, Frame]:
     stopped = _stopped(frames["reports"])
-    return {"stopped": stopped.select(F.col("window.start").alias("ts"), "car", "count", "dist_pos")}
+    return {
+        "stopped": stopped.select(F.col("window.start").alias("ts"), "car", "count", "dist_pos")
+    }
 
 
 CAR_A = _standing("a", "X", "08:00:01", "08:00:31", "08:01:01", "08:01:31")
@@ -552,8 +554,11 @@ MULTI_STREAM_UNFOLD = SeedCase(
                 ),
             ),
             closing={
-                **{"label": "closing d", "ts": at("12:00"), "id": "none"},
-                **{"type": "REMOTE", "id_o": "nothing"},
+                "label": "closing d",
+                "ts": at("12:00"),
+                "id": "none",
+                "type": "REMOTE",
+                "id_o": "nothing",
             },
         ),
     },

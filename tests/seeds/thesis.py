@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from tests.seeds.case import SeedCase, SeedSource, row, since_epoch
+from seeds.case import SeedCase, SeedSource, row, since_epoch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark.sql import Column
 
-    from tests.seeds.case import Frame, Values
+    from seeds.case import Frame, Values
 
 SEED = "reverse-mapping-thesis.txt"
 EVENTS = "label STRING, ts TIMESTAMP, seq INT, stream INT, site STRING, value INT"
@@ -166,9 +166,7 @@ def _in_window(events: Frame, seconds: int) -> Frame:
     """Pair each event, as the tick that fires the window, with all events in its window."""
     ticks = events.select(F.col("ts").alias("tick"), "stream")
     held = events.select(F.col("stream").alias("held_stream"), "ts", "value")
-    within = (
-        f"stream = held_stream and ts >= tick - interval {seconds} seconds and ts <= tick"
-    )
+    within = f"stream = held_stream and ts >= tick - interval {seconds} seconds and ts <= tick"
     return ticks.join(held, F.expr(within), "inner")
 
 
@@ -208,9 +206,7 @@ def _composed(frames: Mapping[str, Frame]) -> Mapping[str, Frame]:
             F.max("ts").alias("last"),
         )
         .filter("last = window.end - interval 1 second")
-        .select(
-            _delayed("window.end", 2), F.round("average").cast("int").alias("value"), "events"
-        )
+        .select(_delayed("window.end", 2), F.round("average").cast("int").alias("value"), "events")
         .filter("value >= 60")
     )
     return {"S4": averages}
@@ -370,9 +366,9 @@ JOIN_NEW_PAIRS = SeedCase(
 
 def _all_pairs_per_tick(frames: Mapping[str, Frame]) -> Mapping[str, Frame]:
     """List, at each event of either stream, all pairs of the two windows up to it."""
-    ticks = (
-        frames["S1"].select("site", F.col("ts").alias("tick"))
-    ).unionByName(frames["S2"].select("site", F.col("ts").alias("tick")))
+    ticks = (frames["S1"].select("site", F.col("ts").alias("tick"))).unionByName(
+        frames["S2"].select("site", F.col("ts").alias("tick"))
+    )
     # A second join accepts one event-time column per side, so the other becomes a number.
     pairs = _pairs(frames).select("site1", "t1", F.unix_micros("t2").alias("m2"), "v1", "v2")
     held = pairs.join(
@@ -455,7 +451,9 @@ def _case_study(frames: Mapping[str, Frame]) -> Mapping[str, Frame]:
         "ts", "stream", F.ceil("temperature").cast("double").alias("value")
     )
     hot = rounded.filter("value > 60").select(
-        F.col("ts").alias("hot_ts"), F.col("stream").alias("hot_stream"), F.col("value").alias("hot")
+        F.col("ts").alias("hot_ts"),
+        F.col("stream").alias("hot_stream"),
+        F.col("value").alias("hot"),
     )
     means = (
         _in_window(rounded, 5)

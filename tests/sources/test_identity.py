@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from frames import READINGS, READINGS_DDL, at, batch_traces
 from pyspark.sql import functions as F
 
 import clew
@@ -15,6 +14,7 @@ from clew.exceptions import IdentityError, SourceError
 from clew.graph.node import interpret
 from clew.sources.identity import choose_identity
 from clew.testing import all_traces, read_batches, run_stream, write_batches
+from frames import READINGS, READINGS_DDL, at, batch_traces
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,10 +35,7 @@ def ids(df: DataFrame, **options: object) -> dict[int, tuple[int, int]]:
 
 def write_readings(folder: Path, files: int = 3, rows: int = 4) -> None:
     batches = [
-        [
-            {"rid": 10 * f + i, "ts": at("12:00:00"), "meter": f"m{i}", "kwh": i}
-            for i in range(rows)
-        ]
+        [{"rid": 10 * f + i, "ts": at("12:00:00"), "meter": f"m{i}", "kwh": i} for i in range(rows)]
         for f in range(files)
     ]
     write_batches(folder, READINGS, batches)

@@ -71,16 +71,14 @@ def test_days_are_those_of_new_york_and_times_are_utc(storm: flights.Departures)
 
 
 def test_columns_have_the_types_of_the_schemas(
-    storm: flights.Departures, workload_spark: SparkSession
+    storm: flights.Departures, spark: SparkSession
 ) -> None:
     for table, schema in (
         (storm.flights, flights.FLIGHTS_SCHEMA),
         (storm.weather, flights.WEATHER_SCHEMA),
         (storm.planes, flights.PLANES_SCHEMA),
     ):
-        assert workload_spark.createDataFrame(table).schema == (
-            workload_spark.createDataFrame([], schema).schema
-        )
+        assert spark.createDataFrame(table).schema == (spark.createDataFrame([], schema).schema)
 
 
 def test_what_is_not_known_is_null(storm: flights.Departures) -> None:
@@ -169,11 +167,11 @@ def test_the_storm_has_21_hours_of_delays_each_with_its_weather(storm: flights.D
 
 
 def test_delayed_departures_in_batch_are_as_expected(
-    storm: flights.Departures, flights_folder: Path, workload_spark: SparkSession, in_order: InOrder
+    storm: flights.Departures, flights_folder: Path, spark: SparkSession, in_order: InOrder
 ) -> None:
     expected = [hit.values for hit in flights.expected_delayed_departures(storm.flights)]
 
-    batch = flights.delayed_departures(workload_spark.read.parquet(str(flights_folder)))
+    batch = flights.delayed_departures(spark.read.parquet(str(flights_folder)))
 
     assert in_order(batch.toArrow().to_pylist()) == in_order(expected)
 
@@ -181,16 +179,16 @@ def test_delayed_departures_in_batch_are_as_expected(
 def test_delays_with_static_weather_in_batch_and_stream_are_as_expected(
     storm: flights.Departures,
     flights_folder: Path,
-    workload_spark: SparkSession,
+    spark: SparkSession,
     stream: Stream,
     finish: Finish,
     in_order: InOrder,
 ) -> None:
     truth = flights.expected_delays_with_weather(storm.flights, storm.weather)
     expected = in_order([hit.values for hit in truth])
-    weather = workload_spark.createDataFrame(storm.weather)
+    weather = spark.createDataFrame(storm.weather)
 
-    departures = workload_spark.read.parquet(str(flights_folder))
+    departures = spark.read.parquet(str(flights_folder))
     batch = flights.delays_with_weather(flights.delayed_departures(departures), weather)
     live = flights.delayed_departures(stream(flights_folder, flights.FLIGHTS_SCHEMA))
     streamed = finish(flights.delays_with_weather(live, weather))
@@ -203,7 +201,7 @@ def test_delays_with_a_stream_of_weather_are_as_expected(
     storm: flights.Departures,
     flights_folder: Path,
     weather_folder: Path,
-    workload_spark: SparkSession,
+    spark: SparkSession,
     stream: Stream,
     finish: Finish,
     in_order: InOrder,
@@ -211,8 +209,8 @@ def test_delays_with_a_stream_of_weather_are_as_expected(
     truth = flights.expected_delays_with_weather(storm.flights, storm.weather)
     expected = in_order([hit.values for hit in truth])
 
-    departures = workload_spark.read.parquet(str(flights_folder))
-    observations = workload_spark.read.parquet(str(weather_folder))
+    departures = spark.read.parquet(str(flights_folder))
+    observations = spark.read.parquet(str(weather_folder))
     batch = flights.delays_with_weather_stream(flights.delayed_departures(departures), observations)
     live = flights.delayed_departures(stream(flights_folder, flights.FLIGHTS_SCHEMA))
     weather = stream(weather_folder, flights.WEATHER_SCHEMA)
@@ -226,7 +224,7 @@ def test_delays_with_a_stream_of_weather_are_as_expected(
 def test_late_flights_in_batch_and_stream_are_as_expected(
     storm: flights.Departures,
     tmp_path: Path,
-    workload_spark: SparkSession,
+    spark: SparkSession,
     stream: Stream,
     finish: Finish,
     in_order: InOrder,
@@ -234,9 +232,9 @@ def test_late_flights_in_batch_and_stream_are_as_expected(
     write_files(storm.flights, tmp_path, files=2)
     truth = flights.expected_late_flights(storm.flights, storm.planes)
     expected = in_order([hit.values for hit in truth])
-    planes = workload_spark.createDataFrame(storm.planes)
+    planes = spark.createDataFrame(storm.planes)
 
-    batch = flights.late_flights(workload_spark.read.parquet(str(tmp_path)), planes)
+    batch = flights.late_flights(spark.read.parquet(str(tmp_path)), planes)
     streamed = finish(flights.late_flights(stream(tmp_path, flights.FLIGHTS_SCHEMA), planes))
 
     assert (len(truth), sum(not hit.rows["planes"] for hit in truth)) == (378, 66)

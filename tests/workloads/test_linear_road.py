@@ -294,14 +294,14 @@ def test_the_closing_report_passes_the_filter_and_lies_past_every_window() -> No
 def test_stopped_cars_in_batch_and_stream_are_as_expected(
     road: linear_road.LinearRoad,
     folder: Path,
-    workload_spark: SparkSession,
+    spark: SparkSession,
     stream: Stream,
     finish: Finish,
     in_order: InOrder,
 ) -> None:
     expected = in_order([stop.values for stop in linear_road.expected_stopped_cars(road.table)])
 
-    batch = linear_road.stopped_cars(workload_spark.read.parquet(str(folder)))
+    batch = linear_road.stopped_cars(spark.read.parquet(str(folder)))
     streamed = finish(linear_road.stopped_cars(stream(folder, linear_road.SCHEMA)))
 
     assert in_order(batch.toArrow().to_pylist()) == expected
@@ -311,14 +311,14 @@ def test_stopped_cars_in_batch_and_stream_are_as_expected(
 def test_accidents_in_batch_and_stream_are_as_expected(
     road: linear_road.LinearRoad,
     folder: Path,
-    workload_spark: SparkSession,
+    spark: SparkSession,
     stream: Stream,
     finish: Finish,
     in_order: InOrder,
 ) -> None:
     expected = in_order([hit.values for hit in linear_road.expected_accidents(road.table)])
 
-    batch = linear_road.accidents_from_reports(workload_spark.read.parquet(str(folder)))
+    batch = linear_road.accidents_from_reports(spark.read.parquet(str(folder)))
     streamed = finish(linear_road.accidents_from_reports(stream(folder, linear_road.SCHEMA)))
 
     assert in_order(batch.toArrow().to_pylist()) == expected
@@ -326,11 +326,11 @@ def test_accidents_in_batch_and_stream_are_as_expected(
 
 
 def test_the_traced_rows_alone_make_the_accident_again(
-    road: linear_road.LinearRoad, workload_spark: SparkSession
+    road: linear_road.LinearRoad, spark: SparkSession
 ) -> None:
     accident = linear_road.expected_accidents(road.table)[0]
     traced = road.table.take(sorted(accident.rows["reports"]))
 
-    again = linear_road.accidents_from_reports(workload_spark.createDataFrame(traced))
+    again = linear_road.accidents_from_reports(spark.createDataFrame(traced))
 
     assert again.toArrow().to_pylist() == [accident.values]

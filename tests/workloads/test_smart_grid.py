@@ -238,14 +238,14 @@ def test_a_plan_that_does_not_fit_is_refused(options: dict[str, int], message: s
 def test_blackouts_in_batch_and_stream_are_as_expected(
     grid: smart_grid.SmartGrid,
     folder: Path,
-    workload_spark: SparkSession,
+    spark: SparkSession,
     stream: Stream,
     finish: Finish,
     in_order: InOrder,
 ) -> None:
     expected = in_order([hit.values for hit in smart_grid.expected_blackouts(grid.table)])
 
-    batch = smart_grid.blackouts(workload_spark.read.parquet(str(folder)))
+    batch = smart_grid.blackouts(spark.read.parquet(str(folder)))
     streamed = finish(smart_grid.blackouts(stream(folder, smart_grid.SCHEMA)))
 
     assert in_order(batch.toArrow().to_pylist()) == expected
@@ -255,14 +255,14 @@ def test_blackouts_in_batch_and_stream_are_as_expected(
 def test_anomalies_in_batch_and_stream_are_as_expected(
     grid: smart_grid.SmartGrid,
     folder: Path,
-    workload_spark: SparkSession,
+    spark: SparkSession,
     stream: Stream,
     finish: Finish,
     in_order: InOrder,
 ) -> None:
     expected = in_order([hit.values for hit in smart_grid.expected_anomalies(grid.table)])
 
-    batch = smart_grid.anomalies(workload_spark.read.parquet(str(folder)))
+    batch = smart_grid.anomalies(spark.read.parquet(str(folder)))
     streamed = finish(smart_grid.anomalies(stream(folder, smart_grid.SCHEMA)))
 
     assert in_order(batch.toArrow().to_pylist()) == expected
@@ -271,11 +271,11 @@ def test_anomalies_in_batch_and_stream_are_as_expected(
 
 
 def test_the_traced_rows_alone_make_the_anomaly_again(
-    grid: smart_grid.SmartGrid, workload_spark: SparkSession
+    grid: smart_grid.SmartGrid, spark: SparkSession
 ) -> None:
     anomaly = smart_grid.expected_anomalies(grid.table)[0]
     traced = grid.table.take(sorted(anomaly.rows["readings"]))
 
-    again = smart_grid.anomalies(workload_spark.createDataFrame(traced))
+    again = smart_grid.anomalies(spark.createDataFrame(traced))
 
     assert again.toArrow().to_pylist() == [anomaly.values]

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import Column
+
     from clew.capture.algebra import Field, Origin, Typed
 
 _NOTHING = Annotation()
@@ -22,44 +23,44 @@ class Off(Capture):
 
     name = "off"
 
-    def at_source(self, origin: Origin) -> Move:  # noqa: ARG002
+    def at_source(self, origin: Origin) -> Move:
         return Move(_NOTHING)
 
-    def derive(self, before: Annotation, by: Sequence[Typed]) -> Move:  # noqa: ARG002
+    def derive(self, before: Annotation, by: Sequence[Typed]) -> Move:
         return Move(_NOTHING)
 
-    def gather(self, before: Annotation, keys: Sequence[Typed]) -> Gathering:  # noqa: ARG002
+    def gather(self, before: Annotation, keys: Sequence[Typed]) -> Gathering:
         return Gathering({}, Move(_NOTHING))
 
-    def spread(self, before: Annotation, partition: Sequence[Column]) -> Move:  # noqa: ARG002
+    def spread(self, before: Annotation, partition: Sequence[Column]) -> Move:
         return Move(_NOTHING)
 
-    def pair(self, first: Annotation, second: Annotation) -> Move:  # noqa: ARG002
+    def pair(self, first: Annotation, second: Annotation) -> Move:
         return Move(_NOTHING)
 
-    def witness(self, first: Annotation, second: Annotation) -> Move:  # noqa: ARG002
+    def witness(self, first: Annotation, second: Annotation) -> Move:
         return Move(_NOTHING)
 
-    def either(self, first: Annotation, second: Annotation) -> tuple[Move, Move]:  # noqa: ARG002
+    def either(self, first: Annotation, second: Annotation) -> tuple[Move, Move]:
         return Move(_NOTHING), Move(_NOTHING)
 
     def mark(
         self,
-        before: Annotation,  # noqa: ARG002
-        name: str,  # noqa: ARG002
-        columns: Sequence[Field],  # noqa: ARG002
-        time: str | None,  # noqa: ARG002
+        before: Annotation,
+        name: str,
+        columns: Sequence[Field],
+        time: str | None,
     ) -> Move:
         return Move(_NOTHING)
 
-    def pack(self, before: Annotation) -> Column:  # noqa: ARG002
+    def pack(self, before: Annotation) -> Column:
         return F.lit("")
 
     def unpack(
         self,
-        before: Annotation,  # noqa: ARG002
-        packed: Column,  # noqa: ARG002
-        by: Sequence[Typed],  # noqa: ARG002
+        before: Annotation,
+        packed: Column,
+        by: Sequence[Typed],
     ) -> Move:
         return Move(_NOTHING)
 

@@ -178,7 +178,7 @@ def _sets(
 
 
 def _types(annotation: Annotation) -> Mapping[str, T.StructType]:
-    assert isinstance(annotation, Sets)  # noqa: S101 (a capture only meets its own annotations)
+    assert isinstance(annotation, Sets)
     return annotation.types
 
 

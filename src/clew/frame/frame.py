@@ -1,14 +1,14 @@
 """`TracedFrame`: the verbs of a DataFrame, recorded instead of run.
 
-Each method has the name and signature of Spark's own, adds one node to the operator graph and returns a new
-frame. It holds no rules: what a verb does to rows and to their provenance is in `clew.operators`.
-`plain` gives Spark's own DataFrame of what was recorded.
+Each method has the name and signature of Spark's own, adds one node to the operator graph and
+returns a new frame. It holds no rules: what a verb does to rows and to their provenance is in
+`clew.operators`. `plain` gives Spark's own DataFrame of what was recorded.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -48,9 +48,9 @@ ColumnOrName = "Column | str"
 class TracedFrame:
     """A DataFrame whose rows can be traced.
 
-    Made by `clew.trace(...)`; every verb returns another one. The verbs are Spark's, with its names and
-    signatures. Actions such as `show` and `collect` run the query as it is, without provenance;
-    `write` and `writeStream` take a place for provenance.
+    Made by `clew.trace(...)`; every verb returns another one. The verbs are Spark's, with its
+    names and signatures. Actions such as `show` and `collect` run the query as it is, without
+    provenance; `write` and `writeStream` take a place for provenance.
     """
 
     def __init__(self, node: Node) -> None:
@@ -86,17 +86,17 @@ class TracedFrame:
         return self.plain.dtypes
 
     @property
-    def isStreaming(self) -> bool:  # noqa: N802
+    def isStreaming(self) -> bool:
         """Whether the frame is a stream."""
         return self.plain.isStreaming
 
     @property
-    def sparkSession(self) -> SparkSession:  # noqa: N802
+    def sparkSession(self) -> SparkSession:
         """The session that the source belongs to."""
         return self.plain.sparkSession
 
     @property
-    def storageLevel(self) -> StorageLevel:  # noqa: N802
+    def storageLevel(self) -> StorageLevel:
         """How the untraced frame is persisted."""
         return self.plain.storageLevel
 
@@ -106,7 +106,7 @@ class TracedFrame:
         return TracedWriter(self._node)
 
     @property
-    def writeStream(self) -> TracedStreamWriter:  # noqa: N802
+    def writeStream(self) -> TracedStreamWriter:
         """Write a stream, with provenance if a place for it is named."""
         return TracedStreamWriter(self._node)
 
@@ -156,7 +156,7 @@ class TracedFrame:
         name = columns[position]
         if sum(c.lower() == name.lower() for c in columns) > 1:
             msg = (
-                f"the frame has two columns called `{name}`.\n\nTake it from the frame that it came "
+                f"the frame has two columns called `{name}`.\n\nTake it from the frame it came "
                 'from, before the join, or give the sides names with `.alias("a")` and write '
                 f'`F.col("a.{name}")`.'
             )
@@ -176,14 +176,14 @@ class TracedFrame:
         flat = _flat(cols)
         return TracedFrame(_project.select(self._node, flat, partition))
 
-    def selectExpr(self, *expr: Any, partition: Sequence[str] | None = None) -> TracedFrame:  # noqa: N802
+    def selectExpr(self, *expr: Any, partition: Sequence[str] | None = None) -> TracedFrame:
         """Compute columns from SQL text."""
         texts = [text for each in expr for text in (each if isinstance(each, list) else [each])]
         return self.select(*[F.expr(text) for text in texts], partition=partition)
 
-    def withColumn(  # noqa: N802
+    def withColumn(
         self,
-        colName: str,  # noqa: N803
+        colName: str,
         col: Column,
         *,
         partition: Sequence[str] | None = None,
@@ -191,22 +191,24 @@ class TracedFrame:
         """Add or replace a column."""
         return self.withColumns({colName: col}, partition=partition)
 
-    def withColumns(  # noqa: N802
-        self, *colsMap: dict[str, Column], partition: Sequence[str] | None = None  # noqa: N803
+    def withColumns(
+        self,
+        *colsMap: dict[str, Column],
+        partition: Sequence[str] | None = None,
     ) -> TracedFrame:
         """Add or replace several columns."""
         [columns] = colsMap
         return TracedFrame(_project.with_columns(self._node, columns, partition))
 
-    def withColumnRenamed(self, existing: str, new: str) -> TracedFrame:  # noqa: N802
+    def withColumnRenamed(self, existing: str, new: str) -> TracedFrame:
         """Rename a column."""
         return TracedFrame(_project.reshape(self._node, "withColumnRenamed", existing, new))
 
-    def withColumnsRenamed(self, colsMap: dict[str, str]) -> TracedFrame:  # noqa: N802, N803
+    def withColumnsRenamed(self, colsMap: dict[str, str]) -> TracedFrame:
         """Rename several columns."""
         return TracedFrame(_project.reshape(self._node, "withColumnsRenamed", colsMap))
 
-    def toDF(self, *cols: str) -> TracedFrame:  # noqa: N802
+    def toDF(self, *cols: str) -> TracedFrame:
         """Rename all columns."""
         if len(cols) != len(self.columns):
             msg = f"`toDF` needs {len(self.columns)} names, one for each column; got {len(cols)}."
@@ -242,7 +244,9 @@ class TracedFrame:
 
     def replace(self, to_replace: Any, value: Any = None, subset: Any = None) -> TracedFrame:
         """Replace values by others."""
-        args = [to_replace] if isinstance(to_replace, dict) and value is None else [to_replace, value]
+        args = (
+            [to_replace] if isinstance(to_replace, dict) and value is None else [to_replace, value]
+        )
         return TracedFrame(
             _project.reshape(self._node, "replace", *args, subset=self._subset(subset))
         )
@@ -251,8 +255,8 @@ class TracedFrame:
         self,
         ids: Any,
         values: Any,
-        variableColumnName: str,  # noqa: N803
-        valueColumnName: str,  # noqa: N803
+        variableColumnName: str,
+        valueColumnName: str,
     ) -> TracedFrame:
         """Turn columns into rows."""
         return TracedFrame(
@@ -273,17 +277,17 @@ class TracedFrame:
         """Give the frame a name for `F.col("name.column")`."""
         return TracedFrame(_keep.keep(self._node, "alias", alias))
 
-    def withWatermark(self, eventTime: str, delayThreshold: str) -> TracedFrame:  # noqa: N802, N803
+    def withWatermark(self, eventTime: str, delayThreshold: str) -> TracedFrame:
         """Say how late rows may be."""
         return TracedFrame(_keep.keep(self._node, "withWatermark", eventTime, delayThreshold))
 
-    def orderBy(self, *cols: Any, **kwargs: Any) -> TracedFrame:  # noqa: N802
+    def orderBy(self, *cols: Any, **kwargs: Any) -> TracedFrame:
         """Sort rows."""
         return TracedFrame(_keep.keep(self._node, "orderBy", *cols, **kwargs))
 
     sort = orderBy
 
-    def sortWithinPartitions(self, *cols: Any, **kwargs: Any) -> TracedFrame:  # noqa: N802
+    def sortWithinPartitions(self, *cols: Any, **kwargs: Any) -> TracedFrame:
         """Sort rows inside each task."""
         return TracedFrame(_keep.keep(self._node, "sortWithinPartitions", *cols, **kwargs))
 
@@ -303,15 +307,15 @@ class TracedFrame:
         """Spread rows anew over tasks."""
         return TracedFrame(_keep.keep(self._node, "repartition", *args))
 
-    def repartitionByRange(self, *args: Any) -> TracedFrame:  # noqa: N802
+    def repartitionByRange(self, *args: Any) -> TracedFrame:
         """Spread rows over tasks by ranges of values."""
         return TracedFrame(_keep.keep(self._node, "repartitionByRange", *args))
 
-    def repartitionById(self, *args: Any) -> TracedFrame:  # noqa: N802
+    def repartitionById(self, *args: Any) -> TracedFrame:
         """Spread rows over tasks by a number that they hold."""
         return TracedFrame(_keep.keep(self._node, "repartitionById", *args))
 
-    def coalesce(self, numPartitions: int) -> TracedFrame:  # noqa: N803
+    def coalesce(self, numPartitions: int) -> TracedFrame:
         """Use fewer tasks."""
         return TracedFrame(_keep.keep(self._node, "coalesce", numPartitions))
 
@@ -331,7 +335,7 @@ class TracedFrame:
         """Keep computed rows for the next use."""
         return TracedFrame(_keep.keep(self._node, "cache"))
 
-    def unpersist(self, blocking: bool = False) -> TracedFrame:  # noqa: FBT001, FBT002
+    def unpersist(self, blocking: bool = False) -> TracedFrame:
         """Forget computed rows."""
         self.plain.unpersist(blocking)
         return self
@@ -340,19 +344,18 @@ class TracedFrame:
         """Name this frame, so that answers can be about its rows or stop at them."""
         return TracedFrame(_named.name_frame(self._node, name))
 
-    def transform(
-        self, func: Callable[..., TracedFrame], *args: Any, **kwargs: Any
-    ) -> TracedFrame:
+    def transform(self, func: Callable[..., TracedFrame], *args: Any, **kwargs: Any) -> TracedFrame:
         """Apply a function of frames."""
         out = func(self, *args, **kwargs)
         if not isinstance(out, TracedFrame):
-            msg = f"`transform` needs a function that returns a traced frame; got {type(out).__name__}."
+            got = type(out).__name__
+            msg = f"`transform` needs a function that returns a traced frame; got {got}."
             raise GraphError(msg)
         return out
 
     # Several rows, several frames
 
-    def groupBy(self, *cols: Any) -> TracedGroup:  # noqa: N802
+    def groupBy(self, *cols: Any) -> TracedGroup:
         """Group rows."""
         return TracedGroup(self._node, "groupBy", tuple(_flat(cols)))
 
@@ -370,7 +373,7 @@ class TracedFrame:
         """Keep one of each set of equal rows."""
         return TracedFrame(_dedup.dedup(self._node, None))
 
-    def dropDuplicates(  # noqa: N802
+    def dropDuplicates(
         self, subset: list[str] | None = None, *, contributes: Contributes = "kept"
     ) -> TracedFrame:
         """Keep one row of each set that is equal in some columns.
@@ -384,7 +387,7 @@ class TracedFrame:
 
     drop_duplicates = dropDuplicates
 
-    def dropDuplicatesWithinWatermark(self, subset: list[str] | None = None) -> TracedFrame:  # noqa: N802
+    def dropDuplicatesWithinWatermark(self, subset: list[str] | None = None) -> TracedFrame:
         """Keep the first of equal rows that arrive within the watermark's delay."""
         return TracedFrame(_dedup.dedup(self._node, subset, within_watermark=True))
 
@@ -392,12 +395,12 @@ class TracedFrame:
         """Put the rows of both frames together, by position."""
         return TracedFrame(_union.union(self._node, _node(other, "union")))
 
-    unionAll = union  # noqa: N815
+    unionAll = union
 
-    def unionByName(  # noqa: N802
+    def unionByName(
         self,
         other: TracedFrame,
-        allowMissingColumns: bool = False,  # noqa: N803, FBT001, FBT002
+        allowMissingColumns: bool = False,
     ) -> TracedFrame:
         """Put the rows of both frames together, by name."""
         second = _node(other, "unionByName")
@@ -407,7 +410,9 @@ class TracedFrame:
 
     def intersect(self, other: TracedFrame) -> TracedFrame:
         """Keep the distinct rows that both frames have."""
-        return TracedFrame(_setops.set_operation(self._node, _node(other, "intersect"), "intersect"))
+        return TracedFrame(
+            _setops.set_operation(self._node, _node(other, "intersect"), "intersect")
+        )
 
     def subtract(self, other: TracedFrame) -> TracedFrame:
         """Keep the distinct rows that the other frame has not."""
@@ -422,17 +427,17 @@ class TracedFrame:
         """Match the rows of two frames."""
         return TracedFrame(_join.join(self._node, _node(other, "join"), on, how))
 
-    def crossJoin(self, other: TracedFrame) -> TracedFrame:  # noqa: N802
+    def crossJoin(self, other: TracedFrame) -> TracedFrame:
         """Pair every row with every row of the other frame."""
         return TracedFrame(_join.join(self._node, _node(other, "crossJoin"), None, "cross"))
 
     # Functions over many rows
 
-    def mapInPandas(  # noqa: N802
+    def mapInPandas(
         self,
         func: Callable[..., Any],
         schema: StructType | str,
-        barrier: bool = False,  # noqa: FBT001, FBT002
+        barrier: bool = False,
         profile: Any = None,
         *,
         carries: str | None = None,
@@ -443,11 +448,11 @@ class TracedFrame:
             _opaque.map_rows(self._node, "mapInPandas", func, schema, carries, options)
         )
 
-    def mapInArrow(  # noqa: N802
+    def mapInArrow(
         self,
         func: Callable[..., Any],
         schema: StructType | str,
-        barrier: bool = False,  # noqa: FBT001, FBT002
+        barrier: bool = False,
         profile: Any = None,
         *,
         carries: str | None = None,
@@ -468,7 +473,7 @@ class TracedFrame:
         """Print Spark's plan of the untraced query."""
         self.plain.explain(*args, **kwargs)
 
-    def printSchema(self, level: int | None = None) -> None:  # noqa: N802
+    def printSchema(self, level: int | None = None) -> None:
         """Print the schema."""
         self.plain.printSchema(level)
 
@@ -480,7 +485,7 @@ class TracedFrame:
         """Count the rows."""
         return self.plain.count()
 
-    def isEmpty(self) -> bool:  # noqa: N802
+    def isEmpty(self) -> bool:
         """Tell whether there are no rows."""
         return self.plain.isEmpty()
 
@@ -500,15 +505,15 @@ class TracedFrame:
         """Return the last rows."""
         return self.plain.tail(num)
 
-    def toLocalIterator(self, *args: Any) -> Iterator[Row]:  # noqa: N802
+    def toLocalIterator(self, *args: Any) -> Iterator[Row]:
         """Iterate over all rows."""
         return self.plain.toLocalIterator(*args)
 
-    def toPandas(self) -> pd.DataFrame:  # noqa: N802
+    def toPandas(self) -> pd.DataFrame:
         """Return all rows as a pandas frame."""
         return self.plain.toPandas()
 
-    def toArrow(self) -> pa.Table:  # noqa: N802
+    def toArrow(self) -> pa.Table:
         """Return all rows as an Arrow table."""
         return self.plain.toArrow()
 
@@ -554,13 +559,13 @@ def _node(other: object, verb: str) -> Node:
 
 
 def _drop_columns(node: Node, columns: list[Column]) -> Node:
-    from clew.frame.locate import locate  # noqa: PLC0415
+    from clew.frame.locate import locate
 
     positions = []
     for column in columns:
         reference = bare_reference(column)
         if reference is None:
-            return cast("Node", _project.reshape(node, "drop", *columns))
+            return _project.reshape(node, "drop", *columns)
         at = locate(node, reference)
         if at is not None:
             positions.append(at)

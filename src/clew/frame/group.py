@@ -44,7 +44,7 @@ class TracedGroup:
         if len(exprs) == 1 and isinstance(exprs[0], dict):
             return self._made([_by_word(word, name) for name, word in exprs[0].items()])
         if not exprs:
-            msg = "`agg` needs at least one aggregate, e.g. `.agg(F.count(\"*\"))`."
+            msg = '`agg` needs at least one aggregate, e.g. `.agg(F.count("*"))`.'
             raise GraphError(msg)
         return self._made([e for e in exprs if not isinstance(e, dict)])
 
@@ -77,7 +77,7 @@ class TracedGroup:
             raise GraphError(msg)
         return TracedGroup(self._node, self._grouping, self._keys, (pivot_col, values))
 
-    def applyInPandas(  # noqa: N802
+    def applyInPandas(
         self,
         func: Callable[..., Any],
         schema: StructType | str,
@@ -95,21 +95,17 @@ class TracedGroup:
     def _made(self, aggregates: list[Column]) -> TracedFrame:
         if self._pivot is not None:
             column, values = self._pivot
-            return self._frame(
-                _aggregate.pivot(self._node, self._keys, column, values, aggregates)
-            )
-        return self._frame(
-            _aggregate.aggregate(self._node, self._grouping, self._keys, aggregates)
-        )
+            return self._frame(_aggregate.pivot(self._node, self._keys, column, values, aggregates))
+        return self._frame(_aggregate.aggregate(self._node, self._grouping, self._keys, aggregates))
 
     def _frame(self, node: Node) -> TracedFrame:
-        from clew.frame.frame import TracedFrame  # noqa: PLC0415 (frames make groups make frames)
+        from clew.frame.frame import TracedFrame
 
         return TracedFrame(node)
 
 
 def _is_number(field: Any) -> bool:
-    from pyspark.sql.types import NumericType  # noqa: PLC0415
+    from pyspark.sql.types import NumericType
 
     return isinstance(field.dataType, NumericType)
 

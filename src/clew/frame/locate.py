@@ -31,9 +31,7 @@ def column_position(columns: Sequence[str], name: str) -> tuple[int, list[str]]:
     root, *path = name.split(".")
     if root.lower() in lower:
         return lower.index(root.lower()), path
-    msg = (
-        f"the frame has no column `{name}`; it has {', '.join(f'`{c}`' for c in columns)}."
-    )
+    msg = f"the frame has no column `{name}`; it has {', '.join(f'`{c}`' for c in columns)}."
     raise ColumnError(msg)
 
 

@@ -23,7 +23,7 @@ def trace(
     name: str,
     *,
     event_time: str | None = None,
-    id: str | Sequence[str] | None = None,  # noqa: A002 (the word users know)
+    id: str | Sequence[str] | None = None,
     content: bool = True,
 ) -> TracedFrame:
     """Wrap a DataFrame, streaming or batch, so that its rows can be traced.
@@ -33,16 +33,17 @@ def trace(
             columns are selected before.
         name: What the source is called in answers.
         event_time: The column that says when a row happened.
-        id: How rows are told apart: a list of key columns, or the name of a kind. By default the
-            strongest that the source offers: `clew_id` of an upstream query, Kafka offsets, row ids of
-            Delta or Iceberg, position in a Parquet file, and last a hash of the content.
+        id: How rows are told apart: a list of key columns, or the name of a kind. By default
+            the strongest that the source offers: `clew_id` of an upstream query, Kafka offsets,
+            row ids of Delta or Iceberg, position in a Parquet file, and last a hash of the content.
         content: Keep the content of source rows that contributed. Without it answers hold ids only.
 
     Raises:
         SourceError: The source cannot be traced as given; the message says what to change.
 
     Examples:
-        >>> readings = trace(spark.createDataFrame([("m1", 7)], "meter string, kwh int"), "readings")
+        >>> df = spark.createDataFrame([("m1", 7)], "meter string, kwh int")
+        >>> readings = trace(df, "readings")
         >>> readings.filter("kwh > 5").columns
         ['meter', 'kwh']
     """

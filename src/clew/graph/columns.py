@@ -89,7 +89,9 @@ def arranged(df: DataFrame, hidden: Sequence[str]) -> DataFrame:
     if len({name.lower() for name in users}) == len(users):
         return df.select(*[named(name) for name in [*users, *hidden]])
     unique = [name if is_hidden(name) else f"_clew_at_{i}" for i, name in enumerate(names)]
-    by_position = [named(u).alias(n) for u, n in zip(unique, names, strict=True) if not is_hidden(n)]
+    by_position = [
+        named(u).alias(n) for u, n in zip(unique, names, strict=True) if not is_hidden(n)
+    ]
     return df.toDF(*unique).select(*by_position, *[named(name) for name in hidden])
 
 
@@ -152,6 +154,9 @@ def as_text(column: Column, kind: T.DataType) -> Column:
     """Write a value of any type as text that is equal for equal values."""
     if isinstance(kind, (T.ArrayType, T.MapType, T.VariantType)):
         ordered = F.array_sort(F.map_entries(column)) if isinstance(kind, T.MapType) else column
-        options = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "ignoreNullFields": "false"}
+        options = {
+            "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+            "ignoreNullFields": "false",
+        }
         return F.to_json(F.struct(ordered.alias("v")), options)
     return column.cast("string")

@@ -102,7 +102,7 @@ class Node:
     @property
     def plain(self) -> Annotated:
         """The user's own query up to here, without any annotation."""
-        from clew.capture.off import OFF  # noqa: PLC0415 (captures stand below the graph)
+        from clew.capture.off import OFF
 
         taken = frozenset((n.id, p) for n in self.walk() for p in n.referenced)
         if taken not in self._plain:
@@ -119,7 +119,7 @@ class Node:
     @property
     def schema(self) -> StructType:
         """The schema of the user's columns."""
-        from pyspark.sql.types import StructType  # noqa: PLC0415
+        from pyspark.sql.types import StructType
 
         plain = self.plain
         hidden = set(plain.hidden)
@@ -140,9 +140,7 @@ def _with_references(node: Node, built: Annotated) -> Annotated:
         return built
     users = user_columns(built.df)
     copies = {reference_name(node.id, p): named(users[p]) for p in sorted(node.referenced)}
-    return Annotated(
-        built.df.withColumns(copies), built.annotation, (*built.references, *copies)
-    )
+    return Annotated(built.df.withColumns(copies), built.annotation, (*built.references, *copies))
 
 
 def worst(labels: Sequence[Exactness]) -> Exactness:

@@ -1,1 +1,1 @@
-"""What each step does to rows and, in the capture's moves, to their annotation: one family a file."""
+"""What each step does to rows and, in moves, to their annotation: one family a file."""

@@ -113,7 +113,7 @@ class Pivot:
 
     keys: tuple[Column | str, ...]
     column: str
-    values: tuple[object, ...] | None
+    values: tuple[bool | float | int | str, ...] | None
     aggregates: tuple[Column, ...]
     key_names: tuple[str, ...]
     kind: ClassVar[str] = "pivot"
@@ -137,7 +137,7 @@ class Pivot:
         renamed = {name: f"_clew_key_{i}" for i, name in enumerate(self.key_names)}
         right = gathered.df.withColumnsRenamed(renamed).drop("_clew_count")
         same = [named(n).eqNullSafe(named(k)) for n, k in renamed.items()]
-        condition = same[0] if same else F.lit(True)  # noqa: FBT003
+        condition = same[0] if same else F.lit(True)
         for each in same[1:]:
             condition = condition & each
         joined = df.join(right, condition).drop(*renamed.values())
@@ -148,7 +148,7 @@ def pivot(
     node: Node,
     keys: Sequence[Column | str],
     column: str,
-    values: Sequence[object] | None,
+    values: Sequence[bool | float | int | str] | None,
     aggregates: Sequence[Column],
 ) -> Node:
     """Add a pivot."""

@@ -1,8 +1,9 @@
 """Deduplication: a row stands for all rows that are equal to it.
 
-The answer is the row that was kept; in batch the user may ask for all that it stands for. On a stream
-Spark keeps the first to arrive. In batch Spark's choice depends on how rows are spread over tasks,
-which would make answers change from run to run, so the row with the smallest id is kept.
+The answer is the row that was kept; in batch the user may ask for all that it stands for. On a
+stream Spark keeps the first to arrive. In batch Spark's choice depends on how rows are spread
+over tasks, which would make answers change from run to run, so the row with the smallest id is
+kept.
 """
 
 from __future__ import annotations
@@ -61,7 +62,9 @@ class Dedup:
             move = capture.spread(annotation, partition)
             df, annotation = move.apply(df, annotation.columns), move.annotation
         ranked = df.withColumn(_RANK, F.row_number().over(order))
-        return Annotated(ranked.filter(named(_RANK) == 1).drop(_RANK), annotation, source.references)
+        return Annotated(
+            ranked.filter(named(_RANK) == 1).drop(_RANK), annotation, source.references
+        )
 
 
 def dedup(
@@ -89,7 +92,7 @@ def dedup(
     if contributes == "all" and node.plain.df.isStreaming:
         msg = (
             '`contributes="all"` is for batch: on a stream Spark forgets the duplicates it drops, '
-            'so only the row that was kept can be traced.\n\nLeave it out, or write a `groupBy(...)'
+            "so only the row that was kept can be traced.\n\nLeave it out, or write a `groupBy(...)"
             ".agg(F.first(...))` with a window: an aggregate traces to every row of its group."
         )
         raise ColumnError(msg)

@@ -1,9 +1,9 @@
 """Joins: a row comes from the pair that made it.
 
-An outer row without a partner comes from its one side. A semi join keeps a left row because of rows on
-the right, so those belong to the answer: without them the row would not be there again. On a
-stream, where Spark emits the left row at its first match, it is that match. An anti join keeps rows because
-something is absent, which no row can stand for: the left row alone.
+An outer row without a partner comes from its one side. A semi join keeps a left row because of
+rows on the right, so those belong to the answer: without them the row would not be there again.
+On a stream, where Spark emits the left row at its first match, it is that match. An anti join
+keeps rows because something is absent, which no row can stand for: the left row alone.
 """
 
 from __future__ import annotations
@@ -78,10 +78,10 @@ class Join:
             references = first.references
             if self.how not in ("semi", "anti"):
                 references = (*references, *second.references)
-            df = first.df.join(second.df, self.on, self.how)  # type: ignore[arg-type]
+            df = first.df.join(second.df, self.on, self.how)
             return Annotated(df, first.annotation, references)
         if self.how == "anti":
-            df = first.df.join(_bare(second), self.on, "anti")  # type: ignore[arg-type]
+            df = first.df.join(_bare(second), self.on, "anti")
             return first.with_df(df)
         if self.how == "semi":
             return _semi(self, first, second, capture)
@@ -89,7 +89,7 @@ class Join:
 
     def _pairs(self, first: Annotated, second: Annotated, capture: Capture) -> Annotated:
         move = capture.pair(first.annotation, second.annotation)
-        joined = _sided(first, left).join(_sided(second, right), self.on, self.how)  # type: ignore[arg-type]
+        joined = _sided(first, left).join(_sided(second, right), self.on, self.how)
         return _merged(joined, move, first, second, (*first.references, *second.references))
 
 
@@ -149,7 +149,7 @@ def _by_condition(
             "columns before if they differ."
         )
         raise GraphError(msg)
-    matches = _sided(first, left).join(_sided(second, right), join.on, "inner")  # type: ignore[arg-type]
+    matches = _sided(first, left).join(_sided(second, right), join.on, "inner")
     own = [left(ID_A), left(ID_B)]
     hidden = [right(c) for c in second.annotation.columns]
     found = matches.select(*[named(c) for c in (*own, *hidden)])
@@ -158,7 +158,7 @@ def _by_condition(
     aggregates = [c.alias(name) for name, c in gathering.aggregates.items()]
     sets = gathering.finish(found.groupBy(*own).agg(*aggregates))
     sets = sets.withColumnsRenamed({c: right(c) for c in gathering.after.annotation.columns})
-    kept = _sided(first, left).join(_bare(second), join.on, "semi")  # type: ignore[arg-type]
+    kept = _sided(first, left).join(_bare(second), join.on, "semi")
     joined = kept.join(sets.withColumnsRenamed({c: f"{c}_m" for c in own}), _same_id(own), "inner")
     return _merged(joined.drop(*[f"{c}_m" for c in own]), move, first, second, first.references)
 
@@ -172,7 +172,7 @@ def _first_match(join: Join, first: Annotated, second: Annotated, move: Move) ->
     """Pair each left row with its matches and keep the first pair to arrive."""
     _need_unique(first.annotation)
     one, other = _sided(first, left), _sided(second, right)
-    pairs = one.join(other, join.on, "inner")  # type: ignore[arg-type]
+    pairs = one.join(other, join.on, "inner")
     names = join.names or []
     layout = [*names, *_without(one.columns, names), *_without(other.columns, names)]
     unique = [f"_clew_at_{i}" for i in range(len(layout))]
@@ -190,8 +190,8 @@ def _without(columns: Sequence[str], names: Sequence[str]) -> list[str]:
 def _need_unique(annotation: Annotation) -> None:
     if not annotation.unique:
         msg = (
-            "a semi join of two streams needs rows on the left that can be told apart, and here two "
-            "rows may share an id (equal rows of a source without positions, or `explode`).\n\n"
+            "a semi join of two streams needs rows on the left that can be told apart, and here "
+            "two rows may share an id (equal rows of a source without positions, or `explode`).\n\n"
             'Name key columns at the source: `clew.trace(df, "name", id=["column"])`.'
         )
         raise GraphError(msg)

@@ -40,7 +40,7 @@ class Keep:
     def label(self) -> str:
         return ", ".join(shown(arg) for arg in self.args)
 
-    def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:  # noqa: ARG002
+    def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
         [source] = inputs
         return source.with_df(getattr(source.df, self.verb)(*self.args, **(self.options or {})))
 

@@ -1,9 +1,10 @@
 """Functions that Spark hands many rows at once.
 
 Nothing shows which input rows made which output rows, so the user says how rows are carried. With
-`carries="id"` the function gets a column `clew_id` and returns it with each row that it made from that row;
-the text in it holds the annotation, so nothing has to be looked up afterwards. With
-`carries="group"` each output row comes from every row of its group, and answers are labelled `coarse`.
+`carries="id"` the function gets a column `clew_id` and returns it with each row that it made from
+that row; the text in it holds the annotation, so nothing has to be looked up afterwards. With
+`carries="group"` each output row comes from every row of its group, and answers are labelled
+`coarse`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ CLEW_ID = "clew_id"
 _PACKED = "_clew_packed"
 
 _ID_REMEDY = (
-    'Keep the column `clew_id` in what the function returns, add `clew_id string` to its schema, '
+    "Keep the column `clew_id` in what the function returns, add `clew_id string` to its schema, "
     'and write `{verb}(..., carries="id")`.'
 )
 _GROUP_REMEDY = (
@@ -143,7 +144,7 @@ def map_rows(
     if CLEW_ID not in fields.names:
         msg = (
             f"the schema given to `{verb}` has no `clew_id string`, so its rows cannot be "
-            'followed.\n\nReturn the column `clew_id` from the function and add it to the schema.'
+            "followed.\n\nReturn the column `clew_id` from the function and add it to the schema."
         )
         raise ColumnError(msg)
     refuse_reserved(fields.names)
@@ -170,4 +171,8 @@ def map_groups(
 
 
 def _schema(schema: T.StructType | str) -> T.StructType:
-    return schema if isinstance(schema, T.StructType) else T.StructType.fromDDL(schema)
+    if isinstance(schema, T.StructType):
+        return schema
+    read = T.StructType.fromDDL(schema)
+    assert isinstance(read, T.StructType)
+    return read

@@ -1,8 +1,9 @@
 """Steps that compute columns: each output row comes from its own input row.
 
-`select` and `withColumns` take the user's expressions as they are. Before that, Spark's analyser is
-asked what is in them: a generator or a sliding `window` makes several rows of one, which is a move of its
-own; window functions need a declared partition; aggregates and subqueries are refused.
+`select` and `withColumns` take the user's expressions as they are. Before that, Spark's analyser
+is asked what is in them: a generator or a sliding `window` makes several rows of one, which is a
+move of its own; window functions need a declared partition; aggregates and subqueries are
+refused.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class Project:
 
     def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
         [source] = inputs
-        out = source.with_df(self._named_well(self._computed(source)))
+        out = source.with_df(self._named_well(self._computed(source), source.hidden))
         if self.partition is not None:
             move = capture.spread(out.annotation, [named(p) for p in self.partition])
         elif self.multiplies:
@@ -80,7 +81,9 @@ class Project:
             move = capture.derive(out.annotation, [(named(f.name), f.dataType) for f in users])
         else:
             return out
-        return Annotated(move.apply(out.df, out.annotation.columns), move.annotation, out.references)
+        return Annotated(
+            move.apply(out.df, out.annotation.columns), move.annotation, out.references
+        )
 
     def _computed(self, source: Annotated) -> DataFrame:
         if isinstance(self.columns, dict):
@@ -92,10 +95,10 @@ class Project:
         missing = [named(name) for name in source.hidden if name not in brought]
         return source.df.select(*self.columns, *missing)
 
-    def _named_well(self, df: DataFrame) -> DataFrame:
+    def _named_well(self, df: DataFrame, hidden: Sequence[str]) -> DataFrame:
         """Give columns that Spark named after a reference the name the user would have seen."""
         for name in df.columns:
-            if is_hidden(name):
+            if name in hidden:
                 continue
             better = name
             for token, _, _ in find_references(name):
@@ -139,7 +142,7 @@ def _project(
 ) -> Node:
     simple = Node(Project(verb, columns, references), (node,))
     out = simple.plain.df
-    refuse_reserved(c for c in simple.columns if "_clew_ref_" not in c)
+    _refuse_lookalikes(simple)
     difference = change(out, node.plain.df)
     if difference.is_row_wise:
         return simple
@@ -189,7 +192,7 @@ class Reshape:
     def label(self) -> str:
         return ", ".join(shown(arg) for arg in self.args)
 
-    def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:  # noqa: ARG002
+    def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
         [source] = inputs
         if self.verb == "toDF":
             out = arranged(source.df, source.hidden).toDF(*self.args, *source.hidden)
@@ -201,8 +204,13 @@ class Reshape:
 def reshape(node: Node, verb: str, *args: object, **options: object) -> Node:
     """Add a step that renames, drops or fills columns."""
     out = Node(Reshape(verb, args, options), (node,))
-    refuse_reserved(out.columns)
+    _refuse_lookalikes(out)
     return out
+
+
+def _refuse_lookalikes(node: Node) -> None:
+    plain = node.plain
+    refuse_reserved(name for name in plain.df.columns if name not in plain.hidden)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +226,7 @@ class DropAt:
     def label(self) -> str:
         return ", ".join(self.names)
 
-    def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:  # noqa: ARG002
+    def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
         [source] = inputs
         df = arranged(source.df, source.hidden)
         unique = [f"_clew_at_{i}" for i in range(len(df.columns))]

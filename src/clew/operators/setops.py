@@ -1,7 +1,8 @@
 """Intersection and difference, in batch.
 
-Both work on distinct rows, compared column by column with nulls equal. A row of an intersection comes from
-its representative on each side; a row of a difference from its representative on the left.
+Both work on distinct rows, compared column by column with nulls equal. A row of an intersection
+comes from its representative on each side; a row of a difference from its representative on the
+left.
 """
 
 from __future__ import annotations

@@ -29,6 +29,6 @@ class Source:
     def label(self) -> str:
         return self.origin.name
 
-    def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:  # noqa: ARG002
+    def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
         move = capture.at_source(self.origin)
         return Annotated(move.apply(self.df, ()), move.annotation)

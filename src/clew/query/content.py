@@ -5,8 +5,6 @@ A row that was written several times (a source row in each batch it contributed 
 update mode) is one row here; where its copies differ, the newest counts.
 """
 
-# ruff: noqa: S608 (SQL is put together here from our own text; values travel as parameters)
-
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -15,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from clew.exceptions import QueryError
-from clew.query.row import Content, Rows
+from clew.query.row import HIDDEN, Content, Rows
 from clew.store.relations import Relation, rows_of
 from clew.store.schema import UTC_TIME, quote
 
@@ -27,11 +25,9 @@ if TYPE_CHECKING:
     from clew.store.reader import Snapshot
     from clew.store.records import Batch
 
-_NEWEST = (
-    "QUALIFY row_number() OVER "
-    "(PARTITION BY r._clew_a, r._clew_b ORDER BY r._clew_version DESC) = 1"
-)
+_SORT = ("_clew_time", "_clew_a", "_clew_b")
 _ORDER = "_clew_time NULLS LAST, _clew_a, _clew_b"
+_OURS = "r._clew_a, r._clew_b, r._clew_segment, r._clew_time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,27 +97,24 @@ def select(
     if relation is None:
         none = Content(stream, _unknown(ids_table([])), question.is_numbered(stream))
         return Rows([none])
-    chosen = _choose(question, relation, where, order_by, limit)
-    total = chosen.column("total")[0].as_py() if chosen.num_rows else 0
-    question.session.register("chosen", chosen)
-    columns = "".join(f", r.{quote(name)}" for name in relation.columns)
+    matching = _match(question, relation, where, order_by)
+    chosen = _newest(question, matching)
+    columns = _listed(relation)
+    question.session.register("chosen", chosen.slice(0, limit))
     table = question.session.table(
-        f"SELECT r._clew_a, r._clew_b, r._clew_segment, r._clew_time, true AS _clew_known{columns} "
+        f"SELECT {_OURS}, true AS _clew_known{columns} "
         f"FROM {relation.sql} r JOIN chosen c ON r._clew_a = c._clew_a AND r._clew_b = c._clew_b "
-        "AND r._clew_version = c._clew_version ORDER BY c.place",
+        "AND r._clew_version = c._clew_version ORDER BY c._clew_place",
         relation.params,
     )
-    return Rows([Content(stream, table, question.is_numbered(stream))], total)
+    content = Content(stream, table, question.is_numbered(stream))
+    return Rows([content], chosen.num_rows)
 
 
-def _choose(
-    question: Question,
-    relation: Relation,
-    where: str | None,
-    order_by: str | None,
-    limit: int | None,
+def _match(
+    question: Question, relation: Relation, where: str | None, order_by: str | None
 ) -> pa.Table:
-    """Find which version of which rows match, without reading their other columns."""
+    """Find which versions of which rows match, in order, without their content."""
     # The newlines keep a comment at the end of an expression from hiding what follows it.
     condition = "true" if where is None else where
     order = _ORDER if order_by is None else f"{order_by}\n, {_ORDER}"
@@ -130,28 +123,47 @@ def _choose(
         for word, text in (("the condition", where), ("the order", order_by))
         if text is not None
     ]
-    chosen = question.session.user_table(
-        "SELECT _clew_a, _clew_b, _clew_version, count(*) OVER () AS total "
-        f"FROM (SELECT r.* FROM {relation.sql} r WHERE (\n{condition}\n) {_NEWEST}) r "
-        f"ORDER BY {order}\n" + ("" if limit is None else f"LIMIT {limit}"),
+    found = question.session.user_table(
+        "SELECT r._clew_a, r._clew_b, r._clew_version "
+        f"FROM {relation.sql} r WHERE (\n{condition}\n) ORDER BY {order}\n",
         relation.params,
         asked=" or ".join(asked) or "the question",
         columns=list(relation.columns),
     )
-    return chosen.append_column("place", pa.array(range(chosen.num_rows), pa.int64()))
+    return found.append_column("_clew_place", pa.array(range(found.num_rows), pa.int64()))
+
+
+def _newest(question: Question, rows: pa.Table) -> pa.Table:
+    """Keep the newest version of each row, and the order of the rest."""
+    if rows.group_by(["_clew_a", "_clew_b"]).aggregate([]).num_rows == rows.num_rows:
+        return rows
+    question.session.register("versions", rows)
+    return question.session.table(
+        "SELECT * FROM versions QUALIFY row_number() OVER "
+        "(PARTITION BY _clew_a, _clew_b ORDER BY _clew_version DESC, _clew_place) = 1 ORDER BY _clew_place"
+    )
 
 
 def _join(question: Question, relation: Relation, ids: pa.Table) -> pa.Table:
     question.session.register("wanted", ids)
-    columns = "".join(f", r.{quote(name)}" for name in relation.columns)
+    columns = _listed(relation)
+    found = question.session.table(
+        f"SELECT {_OURS}, r._clew_version{columns} "
+        f"FROM {relation.sql} r JOIN wanted w ON r._clew_a = w.a AND r._clew_b = w.b",
+        relation.params,
+    )
+    places = pa.array(range(found.num_rows), pa.int64())
+    found = _newest(question, found.append_column("_clew_place", places))
+    if found.num_rows == ids.num_rows:
+        known = found.append_column("_clew_known", pa.array([True] * found.num_rows, pa.bool_()))
+        wanted = [*HIDDEN, *relation.columns]
+        return known.select(wanted).sort_by([(name, "ascending") for name in _SORT])
+    question.session.register("found", found)
     return question.session.table(
-        f"WITH found AS (SELECT r.* FROM {relation.sql} r JOIN wanted w "
-        f"ON r._clew_a = w.a AND r._clew_b = w.b {_NEWEST}) "
         "SELECT w.a AS _clew_a, w.b AS _clew_b, r._clew_segment, r._clew_time, "
         f"r._clew_version IS NOT NULL AS _clew_known{columns} "
         "FROM wanted w LEFT JOIN found r ON r._clew_a = w.a AND r._clew_b = w.b "
-        "ORDER BY r._clew_time NULLS LAST, w.a, w.b",
-        relation.params,
+        "ORDER BY r._clew_time NULLS LAST, w.a, w.b"
     )
 
 
@@ -167,3 +179,7 @@ def _unknown(ids: pa.Table) -> pa.Table:
         }
     )
     return found.sort_by([("_clew_a", "ascending"), ("_clew_b", "ascending")])
+
+
+def _listed(relation: Relation) -> str:
+    return "".join(f", r.{quote(name)}" for name in relation.columns)

@@ -5,8 +5,6 @@ of some of its columns, the way it stands in the user's own output. Values are c
 types of the stored columns; only the given columns count, and null equals null.
 """
 
-# ruff: noqa: S608 (SQL is put together here from our own text; values travel as parameters)
-
 from __future__ import annotations
 
 import datetime as dt
@@ -122,7 +120,7 @@ def _by_position(question: Question, stream: str, segment: str, position: int) -
         found = question.session.table(
             "SELECT DISTINCT _clew_segment AS segment, _clew_a AS a "
             f"FROM {relation.sql} WHERE _clew_segment = $segment "
-            "OR ends_with(_clew_segment, $ending) ORDER BY segment, a",
+            "OR ends_with(_clew_segment, $ending) ORDER BY ALL",
             {**relation.params, "segment": segment, "ending": f"/{segment}"},
         ).to_pylist()
     exact = [each for each in found if each["segment"] == segment]
@@ -152,8 +150,8 @@ def _by_values(question: Question, stream: str, values: Mapping[str, Any]) -> Ro
         raise _not_found(question, stream, shown)
     sql, params = _condition(question, stream, relation, values)
     found = question.session.table(
-        f"SELECT DISTINCT _clew_a AS a, _clew_b AS b FROM {relation.sql} r, given g "
-        f"WHERE {sql} ORDER BY a, b",
+        f"SELECT DISTINCT r._clew_a AS a, r._clew_b AS b FROM {relation.sql} r "
+        f"JOIN given g ON {sql} ORDER BY ALL",
         params,
     )
     if not found.num_rows:

@@ -55,7 +55,8 @@ def _ways(snapshot: Snapshot, sink: str, source: str) -> list[str]:
         if len(found) == MAX_WAYS:
             found.append(f"{source}{ARROW}... (more ways){ARROW}{sink}")
             break
-        steps = [_describe(nodes[each]) for each in reversed(way) if each not in targets]
+        between = [nodes[each] for each in reversed(way) if each not in targets]
+        steps = [_describe(each) for each in between if not _names(each, sink)]
         found.append(ARROW.join([source, *steps, sink]))
     return found or [f"{source}{ARROW}{sink}"]
 
@@ -92,6 +93,10 @@ def _leads_to(nodes: Mapping[int, Mapping[str, Any]], targets: set[int | None]) 
 
 def _stands_for(node: Mapping[str, Any], stream: str) -> bool:
     return bool(node.get("kind") == "source" and node.get("label") == stream)
+
+
+def _names(node: Mapping[str, Any], stream: str) -> bool:
+    return bool(node.get("kind") == "named" and node.get("label") == stream)
 
 
 def _node_of(snapshot: Snapshot, graph: Mapping[str, Any], named: str) -> int | None:

@@ -166,7 +166,7 @@ class Provenance:
         """Free what the store holds in memory."""
         self._engine.close()
 
-    def __enter__(self) -> Provenance:  # noqa: PYI034 (`Self` needs Python 3.11)
+    def __enter__(self) -> Provenance:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -48,7 +48,7 @@ class Row(Mapping[str, Any]):
 
     def __init__(
         self,
-        id: RowId,  # noqa: A002 (the word users know)
+        id: RowId,
         values: Mapping[str, Any],
         *,
         segment: str | None = None,
@@ -221,13 +221,18 @@ class Rows(Sequence[Row]):
         """Return the rows as plain data that JSON can hold."""
         return [row.to_dict() for row in self]
 
-    def lines(self, limit: int | None = 20) -> list[show.Line]:
-        """Show the rows as an aligned table, at most `limit` of them."""
+    def lines(self, limit: int | None = 20, hint: str = "") -> list[show.Line]:
+        """Show the rows as an aligned table.
+
+        Args:
+            limit: At most so many rows; None for all.
+            hint: What to say behind the number of rows left out.
+        """
         shown = self[:limit]
         left = self.total - len(shown)
         lines = _show(shown, self._given)
         if left:
-            lines.append(show.Line("note", f"and {left:,} more"))
+            lines.append(show.Line("note", f"and {left:,} more{hint}"))
         return lines
 
     def __repr__(self) -> str:

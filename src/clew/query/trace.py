@@ -1,7 +1,8 @@
 """The answer to a question: where rows came from, or what they led to.
 
 A `Trace` holds Arrow tables and shows them as rows, edges, text, a DataFrame or plain data. It
-always says how far it can be trusted: `exactness` for what is in it, `gaps` for what may be missing.
+always says how far it can be trusted: `exactness` for what is in it, `gaps` for what may be
+missing.
 """
 
 from __future__ import annotations
@@ -125,11 +126,16 @@ class Trace:
             "seconds": self.seconds,
         }
 
-    def lines(self, limit: int | None = _SHOWN) -> list[show.Line]:
-        """Show the answer: a sentence, the rows, the path, how far it can be trusted."""
+    def lines(self, limit: int | None = _SHOWN, hint: str = "") -> list[show.Line]:
+        """Show the answer: a sentence, the rows, the path, how far it can be trusted.
+
+        Args:
+            limit: At most so many rows; None for all.
+            hint: What to say behind the number of rows left out.
+        """
         lines = [show.Line("headline", self._headline())]
         if len(self):
-            lines += [show.Line("note", ""), *self.rows.lines(limit)]
+            lines += [show.Line("note", ""), *self.rows.lines(limit, hint)]
         lines.append(show.Line("note", ""))
         lines += [show.Line("note", f"path: {show.escape(each)}") for each in self.path]
         lines.append(show.Line("note", f"exactness: {self.exactness}"))

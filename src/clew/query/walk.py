@@ -6,8 +6,6 @@ edges, the walk keeps what tells how complete the answer is: rows without edges,
 batches that could have held some.
 """
 
-# ruff: noqa: S608 (SQL is put together here from our own text; values travel as parameters)
-
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -152,7 +150,10 @@ class _Walker:
         raw = self._join(files.paths, frontier)
         edges = raw.select(EDGE_COLUMNS).group_by(list(EDGE_COLUMNS)).aggregate([])
         edges = edges.sort_by([(name, "ascending") for name in EDGE_COLUMNS])
-        barren = self.minus(frontier, [_side(edges, self.near)])
+        fruitful = _side(edges, self.near)
+        barren = frontier.slice(0, 0)
+        if fruitful.num_rows < frontier.num_rows:
+            barren = self.minus(frontier, [fruitful])
         used = [files.batches[i] for i in raw.column("file_index").to_pylist()]
         return _Level(
             edges,

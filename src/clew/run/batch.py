@@ -73,11 +73,11 @@ class TracedWriter:
         """Set several options."""
         return replace(self, _options={**self._options, **options})
 
-    def mode(self, saveMode: str | None) -> TracedWriter:  # noqa: N803
+    def mode(self, saveMode: str | None) -> TracedWriter:
         """Choose what happens to rows that are there: `append`, `overwrite`, `ignore`, `error`."""
         return replace(self, _mode=saveMode)
 
-    def partitionBy(self, *cols: str | list[str]) -> TracedWriter:  # noqa: N802
+    def partitionBy(self, *cols: str | list[str]) -> TracedWriter:
         """Lay files out by the values of columns."""
         names = [name for c in cols for name in ([c] if isinstance(c, str) else c)]
         return replace(self, _partition_by=tuple(names))
@@ -85,9 +85,9 @@ class TracedWriter:
     def save(
         self,
         path: str | None = None,
-        format: str | None = None,  # noqa: A002 (Spark's own name)
+        format: str | None = None,
         mode: str | None = None,
-        partitionBy: str | list[str] | None = None,  # noqa: N803
+        partitionBy: str | list[str] | None = None,
         **options: object,
     ) -> None:
         """Write the result to a path or another sink."""
@@ -98,32 +98,32 @@ class TracedWriter:
         target = path or writer._options.get("path")
         writer._run(lambda w: w.save(path), str(target) if target else None)
 
-    def parquet(self, path: str, mode: str | None = None, **options: object) -> None:
+    def parquet(self, path: str, mode: str | None = None, **options: Any) -> None:
         """Write Parquet files."""
         self.save(path, "parquet", mode, **options)
 
-    def orc(self, path: str, mode: str | None = None, **options: object) -> None:
+    def orc(self, path: str, mode: str | None = None, **options: Any) -> None:
         """Write ORC files."""
         self.save(path, "orc", mode, **options)
 
-    def json(self, path: str, mode: str | None = None, **options: object) -> None:
+    def json(self, path: str, mode: str | None = None, **options: Any) -> None:
         """Write JSON files."""
         self.save(path, "json", mode, **options)
 
-    def csv(self, path: str, mode: str | None = None, **options: object) -> None:
+    def csv(self, path: str, mode: str | None = None, **options: Any) -> None:
         """Write CSV files."""
         self.save(path, "csv", mode, **options)
 
-    def text(self, path: str, mode: str | None = None, **options: object) -> None:
+    def text(self, path: str, mode: str | None = None, **options: Any) -> None:
         """Write text files."""
         self.save(path, "text", mode, **options)
 
-    def saveAsTable(  # noqa: N802
+    def saveAsTable(
         self,
         name: str,
-        format: str | None = None,  # noqa: A002 (Spark's own name)
+        format: str | None = None,
         mode: str | None = None,
-        partitionBy: str | list[str] | None = None,  # noqa: N803
+        partitionBy: str | list[str] | None = None,
         **options: object,
     ) -> None:
         """Write the result to a table of the catalog."""
@@ -133,7 +133,7 @@ class TracedWriter:
         writer = writer.partitionBy(partitionBy) if partitionBy else writer
         writer._run(lambda w: w.saveAsTable(name), name)
 
-    def insertInto(self, tableName: str, overwrite: bool | None = None) -> None:  # noqa: N802, N803, FBT001
+    def insertInto(self, tableName: str, overwrite: bool | None = None) -> None:
         """Insert the result into a table that is there, by position."""
         mode = {True: "overwrite", False: "append", None: self._mode}[overwrite]
         replace(self, _mode=mode)._run(lambda w: w.insertInto(tableName), tableName)

@@ -1,8 +1,9 @@
 """Split a batch into clean rows and provenance, and commit it.
 
-The query hands over rows that carry their annotation in hidden columns. Clean rows go to the user's sink,
-edges and content to the store, and the commit file last. Everything here works on data that
-Spark can send to another process, since under Spark Connect a batch is handled on the server.
+The query hands over rows that carry their annotation in hidden columns. Clean rows go to the
+user's sink, edges and content to the store, and the commit file last. Everything here works on
+data that Spark can send to another process, since under Spark Connect a batch is handled on the
+server.
 """
 
 from __future__ import annotations
@@ -135,7 +136,9 @@ class BatchJob:
             _put(frame, out, count)
             outs.append(out)
             reached("rows written", batch)
-        return [str(p.relative_to(root)) for out in outs for p in sorted(out.glob("*.parquet"))], edges
+        return [
+            str(p.relative_to(root)) for out in outs for p in sorted(out.glob("*.parquet"))
+        ], edges
 
     def _contents(self, rows: DataFrame, streams: list[str]) -> Iterator[tuple[str, DataFrame]]:
         yield self.writer, sink_rows(rows, self.event_time)
@@ -154,7 +157,7 @@ def _put(frame: DataFrame, folder: Path, count: int) -> int:
 
 
 def _rows_in(folder: Path) -> int:
-    import pyarrow.parquet as pq  # noqa: PLC0415 (only where a batch is written)
+    import pyarrow.parquet as pq
 
     return sum(pq.read_metadata(p).num_rows for p in folder.glob("*.parquet"))
 
@@ -262,7 +265,7 @@ def read_watermark(checkpoint: str | None, batch: int) -> str | None:
 
 
 def _iso(millis: int) -> str:
-    import datetime as dt  # noqa: PLC0415
+    import datetime as dt
 
     at = dt.datetime.fromtimestamp(0, dt.timezone.utc) + dt.timedelta(milliseconds=millis)
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")

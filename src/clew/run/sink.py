@@ -1,9 +1,9 @@
 """The user's sink: where clean rows go, batch by batch.
 
-Spark may run a batch again after a crash, so each sink says how it takes a batch a second time. Files
-are published under names that hold the batch, after a list of those names was written: a second run
-removes what the first one left. Delta has transactions of its own. Kafka and the console take a batch at least
-once, as they do in Spark itself.
+Spark may run a batch again after a crash, so each sink says how it takes a batch a second time.
+Files are published under names that hold the batch, after a list of those names was written: a
+second run removes what the first one left. Delta has transactions of its own. Kafka and the
+console take a batch at least once, as they do in Spark itself.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class FunctionSink(NoSink):
 
     function: Callable[[DataFrame, int], None]
 
-    def write(self, clean: DataFrame, run: str, batch: int) -> None:  # noqa: ARG002
+    def write(self, clean: DataFrame, run: str, batch: int) -> None:
         self.function(clean, batch)
 
 
@@ -87,8 +87,8 @@ class ConsoleSink(NoSink):
     rows: int = 20
     truncate: bool = True
 
-    def write(self, clean: DataFrame, run: str, batch: int) -> None:  # noqa: ARG002
-        print(f"{'-' * 43}\nBatch: {batch}\n{'-' * 43}")  # noqa: T201
+    def write(self, clean: DataFrame, run: str, batch: int) -> None:
+        print(f"{'-' * 43}\nBatch: {batch}\n{'-' * 43}")
         clean.show(self.rows, self.truncate)
 
 
@@ -109,8 +109,8 @@ class FileSink:
         missing = [c for c in self.partition_by if c not in clean.columns]
         if missing:
             msg = (
-                f"`partitionBy` names the column `{missing[0]}`, which the result does not have; it "
-                f"has {', '.join(f'`{c}`' for c in clean.columns)}."
+                f"`partitionBy` names the column `{missing[0]}`, which the result does not have; "
+                f"it has {', '.join(f'`{c}`' for c in clean.columns)}."
             )
             raise WriterError(msg)
         if (self.root / "_spark_metadata").exists():
@@ -211,7 +211,7 @@ class TableSink:
 
     def done(self, run: str, batch: int) -> None:
         # Nothing is left behind but the staged files, which the next batch's folder does not hold.
-        from pyspark.sql import SparkSession  # noqa: PLC0415
+        from pyspark.sql import SparkSession
 
         sink = self._files(SparkSession.getActiveSession() or SparkSession.builder.getOrCreate())
         if isinstance(sink, FileSink):
@@ -227,9 +227,9 @@ class TableSink:
             return None
         if provider not in FILE_FORMATS or "Location" not in found:
             msg = (
-                f"table `{self.table}` is kept by `{provider or 'an unknown provider'}`, for which a "
-                "batch that is run again would be doubled.\n\nUse a Parquet, ORC or Delta table, or "
-                "write it yourself with `.foreachBatch(function)`."
+                f"table `{self.table}` is kept by `{provider or 'an unknown provider'}`, where a "
+                "batch that is run again would be doubled.\n\nUse a Parquet, ORC or Delta table, "
+                "or write it yourself with `.foreachBatch(function)`."
             )
             raise WriterError(msg)
         partitions = tuple(c.name for c in spark.catalog.listColumns(self.table) if c.isPartition)

@@ -1,14 +1,13 @@
 """Write a traced stream: Spark's `writeStream`, with a place for provenance.
 
-Without `.provenance(...)` the query is the user's own and runs as it would without clew. With it, batches
-go through one function that writes clean rows, provenance and the commit, in that order.
+Without `.provenance(...)` the query is the user's own and runs as it would without clew. With it,
+batches go through one function that writes clean rows, provenance and the commit, in that order.
 """
 
 from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clew.capture.sets import SETS
@@ -33,6 +32,7 @@ from clew.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
@@ -131,16 +131,16 @@ class TracedStreamWriter:
         """Set several options."""
         return replace(self, _options={**self._options, **options})
 
-    def outputMode(self, outputMode: str) -> TracedStreamWriter:  # noqa: N802, N803
+    def outputMode(self, outputMode: str) -> TracedStreamWriter:
         """Choose the output mode; with provenance it is `append`."""
         return replace(self, _mode=outputMode)
 
-    def partitionBy(self, *cols: str | list[str]) -> TracedStreamWriter:  # noqa: N802
+    def partitionBy(self, *cols: str | list[str]) -> TracedStreamWriter:
         """Lay files out by the values of columns."""
         names = [name for c in cols for name in ([c] if isinstance(c, str) else c)]
         return replace(self, _partition_by=tuple(names))
 
-    def queryName(self, queryName: str) -> TracedStreamWriter:  # noqa: N802, N803
+    def queryName(self, queryName: str) -> TracedStreamWriter:
         """Name the query, and with it the stream of its results."""
         return replace(self, _name=queryName)
 
@@ -148,11 +148,11 @@ class TracedStreamWriter:
         """Choose when batches run, e.g. `availableNow=True`."""
         return replace(self, _trigger=trigger)
 
-    def foreachBatch(self, func: Callable[[DataFrame, int], None]) -> TracedStreamWriter:  # noqa: N802
+    def foreachBatch(self, func: Callable[[DataFrame, int], None]) -> TracedStreamWriter:
         """Hand each batch's clean rows to a function of your own."""
         return replace(self, _function=func)
 
-    def foreach(self, f: object) -> TracedStreamWriter:  # noqa: ARG002
+    def foreach(self, f: object) -> TracedStreamWriter:
         """Refused: rows are written by batch.
 
         Raises:
@@ -161,7 +161,7 @@ class TracedStreamWriter:
         msg = "`foreach` has no batches to commit.\n\nUse `.foreachBatch(function)`."
         raise WriterError(msg)
 
-    def clusterBy(self, *cols: str) -> TracedStreamWriter:  # noqa: N802, ARG002
+    def clusterBy(self, *cols: str) -> TracedStreamWriter:
         """Refused: clustering belongs to the table.
 
         Raises:
@@ -173,10 +173,10 @@ class TracedStreamWriter:
     def start(
         self,
         path: str | None = None,
-        format: str | None = None,  # noqa: A002 (Spark's own name)
-        outputMode: str | None = None,  # noqa: N803
-        partitionBy: str | list[str] | None = None,  # noqa: N803
-        queryName: str | None = None,  # noqa: N803
+        format: str | None = None,
+        outputMode: str | None = None,
+        partitionBy: str | list[str] | None = None,
+        queryName: str | None = None,
         **options: object,
     ) -> StreamingQuery:
         """Start the query.
@@ -190,11 +190,12 @@ class TracedStreamWriter:
         writer = self._with(path, format, outputMode, partitionBy, queryName, options)
         return writer._run(writer._sink())
 
-    def toTable(self, tableName: str, **options: object) -> StreamingQuery:  # noqa: N802, N803
+    def toTable(self, tableName: str, **options: object) -> StreamingQuery:
         """Start the query, writing to a table of the catalog."""
         writer = replace(self, _options={**self._options, **options})
         if writer._place is None:
-            return writer._native().toTable(tableName)
+            started: StreamingQuery = writer._native().toTable(tableName)
+            return started
         kept = writer._sink_options()
         return writer._run(TableSink(tableName, writer._format, kept, writer._partition_by))
 
@@ -231,7 +232,7 @@ class TracedStreamWriter:
             return query
         self._check()
         name = self._name
-        assert name is not None  # noqa: S101 (checked above)
+        assert name is not None
         rows = interpret(self._node, SETS)
         df = rows.df.drop(*rows.references)
         sink.prepare(self._sample(df, keep_id=settings.keep_id))
@@ -258,7 +259,7 @@ class TracedStreamWriter:
         return started
 
     def _sample(self, df: DataFrame, *, keep_id: bool) -> DataFrame:
-        from clew.run.provenance import clean_rows  # noqa: PLC0415
+        from clew.run.provenance import clean_rows
 
         return clean_rows(df, keep_id=keep_id)
 
@@ -271,7 +272,7 @@ class TracedStreamWriter:
             raise WriterError(msg)
         if self._mode.lower() != "append":
             msg = (
-                f"provenance is for output mode `append`; got `{self._mode}`. In `{self._mode}` mode "
+                f"provenance is for output mode `append`; got `{self._mode}`. In that mode "
                 "Spark writes a row again each time it changes, so a row has no final answer.\n\n"
                 "Leave `outputMode` out and give the aggregate a watermark and a window: "
                 '`.withWatermark("ts", "1 minute").groupBy(F.window("ts", "5 minutes"))`.'
@@ -322,8 +323,8 @@ class TracedStreamWriter:
             return NoSink()
         if form == "memory":
             msg = (
-                "the `memory` sink cannot take rows from a traced query.\n\nLeave the format out and "
-                "read the results from the store: "
+                "the `memory` sink cannot take rows from a traced query.\n\nLeave the format out "
+                "and read the results from the store: "
                 f'`clew.open("{self._place.root}").rows("{self._name}")`.'
             )
             raise WriterError(msg)
@@ -363,8 +364,8 @@ def _admit(settings: Place, name: str, run: str) -> None:
         forget_writer(settings.root, name)
         return
     msg = (
-        f"the store `{settings.root}` holds stream `{name}` from another checkpoint, so its rows would "
-        "be mixed with new ones.\n\nUse the checkpoint that belongs to it; or write "
+        f"the store `{settings.root}` holds stream `{name}` from another checkpoint, so its rows "
+        "would be mixed with new ones.\n\nUse the checkpoint that belongs to it; or write "
         '`.provenance(path, restart="overwrite")` to start again, or `restart="append"` to keep '
         "both."
     )

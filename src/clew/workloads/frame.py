@@ -26,7 +26,7 @@ class Grouped(Protocol[FrameT_co]):
 class Frame(Protocol):
     """The DataFrame verbs that the workloads use, with Spark's spelling."""
 
-    def withWatermark(self, event_time: str, delay: str, /) -> Self:  # noqa: N802 Spark's name
+    def withWatermark(self, event_time: str, delay: str, /) -> Self:
         """Say which column is the event time and how late a row may come."""
 
     def filter(self, condition: Column | str, /) -> Self:
@@ -35,7 +35,7 @@ class Frame(Protocol):
     def select(self, *columns: Column | str) -> Self:
         """Compute columns row by row."""
 
-    def groupBy(self, *columns: Column | str) -> Grouped[Self]:  # noqa: N802 Spark's name
+    def groupBy(self, *columns: Column | str) -> Grouped[Self]:
         """Group by columns or a window."""
 
     def join(self, other: Self, on: Column, how: str = ..., /) -> Self:

@@ -1,0 +1,250 @@
+"""The command line: parse, ask, print.
+
+Every command is one call of `clew.query` and one way to show the answer. Answers go to standard
+output, as text or with `--json` as JSON and nothing else; errors go to standard error, without a
+traceback. Exit codes: 0 for an answer, 1 if the question cannot be answered, 2 for wrong usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from rich.console import Console
+from rich.text import Text
+
+from clew.exceptions import ClewError
+from clew.query import show
+from clew.query.provenance import open_store
+from clew.query.stream import lines as stream_lines
+from clew.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from clew.query.provenance import Provenance
+    from clew.query.trace import Trace
+
+_STYLES: dict[show.Part, str] = {
+    "headline": "bold",
+    "header": "bold cyan",
+    "row": "",
+    "note": "dim",
+    "warning": "yellow",
+}
+_SHOWN = 20
+_HINT = " (--limit 0 shows all)"
+_ROW_HELP = (
+    "the row: its id (32 hexadecimal digits, the value of clew_id), segment:position of a source "
+    "row, or column=value[,column=value] with enough columns to tell it apart"
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = _run(arguments)
+        sys.stdout.flush()
+    except ClewError as error:
+        _complain(str(error))
+        return 1
+    except BrokenPipeError:
+        # The reader of our output is gone, as in `clew rows ... | head`. What Python still has
+        # in its buffer must go nowhere, or it complains at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except KeyboardInterrupt:
+        return 130
+    return code
+
+
+def _run(arguments: list[str]) -> int:
+    if arguments[:1] == ["demo"]:
+        from clew.workloads.demo import main as demo
+
+        return demo(arguments[1:])
+    options = _parser().parse_args(arguments)
+    command: Callable[[Provenance, argparse.Namespace], None] = options.command
+    with open_store(options.path) as provenance:
+        command(provenance, options)
+    return 0
+
+
+def _streams(provenance: Provenance, options: argparse.Namespace) -> None:
+    streams = provenance.streams()
+    if options.json:
+        _print_json({"streams": [each.to_dict() for each in streams]})
+    else:
+        _print_lines(stream_lines(streams))
+
+
+def _rows(provenance: Provenance, options: argparse.Namespace) -> None:
+    limit = _limit(options)
+    found = provenance.rows(options.stream, options.where, limit, options.order_by)
+    if options.json:
+        left_out = found.total - len(found)
+        _print_json({"rows": found.to_dicts(), "total": found.total, "left_out": left_out})
+    else:
+        _print_lines(found.lines(limit, _HINT))
+
+
+def _backward(provenance: Provenance, options: argparse.Namespace) -> None:
+    _print_trace(provenance.backward(options.stream, options.row, options.scope), options)
+
+
+def _forward(provenance: Provenance, options: argparse.Namespace) -> None:
+    _print_trace(provenance.forward(options.stream, options.row, options.scope), options)
+
+
+def _print_trace(trace: Trace, options: argparse.Namespace) -> None:
+    limit = _limit(options)
+    if options.json:
+        _print_json(trace.to_dict(limit))
+    else:
+        _print_lines(trace.lines(limit, _HINT))
+
+
+def _limit(options: argparse.Namespace) -> int | None:
+    """Return how many rows to show: all with `--limit 0`, and with `--json` unless limited."""
+    if options.limit is None:
+        return None if options.json else _SHOWN
+    return options.limit or None
+
+
+def _print_json(value: dict[str, Any]) -> None:
+    print(json.dumps(value, indent=2))
+
+
+def _print_lines(lines: Sequence[show.Line]) -> None:
+    console = _Console(highlight=False, soft_wrap=True)
+    if console.color_system is None:
+        print(show.join(lines))
+        return
+    for line in lines:
+        console.print(Text(line.text, style=_STYLES[line.part]))
+
+
+class _Console(Console):
+    """A console that leaves a broken pipe to `main`."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
+def _complain(message: str) -> None:
+    text = "\n".join(show.escape(line) for line in message.split("\n"))
+    print(f"error: {text}", file=sys.stderr)
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors look like all others of the command."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        _complain(message)
+        self.exit(2)
+
+
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """Help of one width, wherever it is read."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=28, width=96)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="clew",
+        description="Row-level provenance for Apache Spark: ask a store where rows came from.",
+        epilog="example: clew backward prov/ stopped car=7",
+        formatter_class=_Formatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"clew {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    _add_streams(commands)
+    _add_rows(commands)
+    _add_trace(commands, "backward", _backward, "find the rows that a row was made from", "car=7")
+    where = "part-0.parquet:17"
+    _add_trace(commands, "forward", _forward, "find the results that a row took part in", where)
+    # `demo` is handed over before parsing, with all its own options; here it is only listed.
+    commands.add_parser("demo", help="run an example pipeline and trace one of its results")
+    return parser
+
+
+def _add(commands: Any, name: str, run: Any, help_text: str, example: str) -> Any:
+    parser = commands.add_parser(
+        name,
+        help=help_text,
+        description=f"{help_text[0].upper()}{help_text[1:]}.",
+        epilog=f"example: {example}",
+        formatter_class=_Formatter,
+        allow_abbrev=False,
+    )
+    parser.set_defaults(command=run)
+    parser.add_argument("path", metavar="PATH", help="the store: the folder given to .provenance()")
+    return parser
+
+
+def _add_streams(commands: Any) -> None:
+    parser = _add(
+        commands, "streams", _streams, "list the streams of a store", "clew streams prov/"
+    )
+    _add_json(parser)
+
+
+def _add_rows(commands: Any) -> None:
+    parser = _add(
+        commands,
+        "rows",
+        _rows,
+        "show rows of a stream",
+        'clew rows prov/ stopped --where "car = 7" --order-by "n DESC"',
+    )
+    parser.add_argument("stream", metavar="STREAM", help="the stream")
+    parser.add_argument(
+        "--where", metavar="SQL", help="a condition over the columns, in DuckDB SQL"
+    )
+    parser.add_argument("--order-by", metavar="SQL", help="what to order by instead of the time")
+    _add_limit(parser)
+    _add_json(parser)
+
+
+def _add_trace(commands: Any, name: str, run: Any, help_text: str, row: str) -> None:
+    stream = "stopped" if name == "backward" else "reports"
+    parser = _add(commands, name, run, help_text, f"clew {name} prov/ {stream} {row}")
+    parser.add_argument("stream", metavar="STREAM", help="the stream of the row")
+    parser.add_argument("row", metavar="ROW", help=_ROW_HELP)
+    parser.add_argument(
+        "--scope",
+        metavar="STREAM",
+        nargs="+",
+        action="extend",
+        help="stop at these streams or named frames and show only their rows",
+    )
+    _add_limit(parser)
+    _add_json(parser)
+
+
+def _add_limit(parser: Any) -> None:
+    text = f"show at most N rows, all with 0 (default: {_SHOWN}, with --json all)"
+    parser.add_argument("--limit", metavar="N", type=_whole_number, help=text)
+
+
+def _add_json(parser: Any) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON and nothing else")
+
+
+def _whole_number(text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        msg = f"a whole number, 0 or more, is needed; got {text!r}"
+        raise argparse.ArgumentTypeError(msg)
+    return int(text)

@@ -1,0 +1,58 @@
+"""The proof: answers against models, papers and real data. Last line: `N cases, M wrong`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from conftest import make_session
+from proof import examples, random_pipelines, restarts, workloads
+from proof.case import Setting
+
+PARTS = {
+    "worked examples of the papers": examples,
+    "workloads and real flights": workloads,
+    "random pipelines": random_pipelines,
+    "kill and restart": restarts,
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a seeded sample, under 3 minutes")
+    parser.add_argument("--seed", type=int, default=1000)
+    parser.add_argument("--only", choices=sorted(PARTS), help="one part alone")
+    options = parser.parse_args()
+    print(f"seed {options.seed}")
+    cases = wrong = 0
+    with tempfile.TemporaryDirectory(prefix="clew-proof-") as name:
+        folder = Path(name).resolve()
+        spark = make_session(folder)
+        for title, part in PARTS.items():
+            if options.only not in (None, title):
+                continue
+            place = folder / title.replace(" ", "-")
+            place.mkdir()
+            began, before = time.monotonic(), cases
+            failed = 0
+            print(f"{title} ...", flush=True)
+            for outcome in part.outcomes(Setting(spark, place, options.quick, options.seed)):
+                cases += 1
+                if outcome.wrong:
+                    failed += 1
+                    print(f"WRONG {outcome.name}\n{outcome.wrong}\n", flush=True)
+            wrong += failed
+            spent = time.monotonic() - began
+            print(f"{title}: {cases - before} cases, {failed} wrong, {spent:.0f} s", flush=True)
+        spark.stop()
+    print(f"{cases} cases, {wrong} wrong")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -37,7 +37,7 @@ def make_session(scratch: Path, cores: int = 2) -> SparkSession:
         .config("spark.driver.memory", "3g")
         .config("spark.local.dir", str(scratch / "local"))
         .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
-        .config("spark.sql.streaming.metricsEnabled", "false")
+        .config("spark.sql.adaptive.enabled", "false")
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")

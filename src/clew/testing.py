@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from clew.capture.sets import SETS, from_column
 from clew.graph.columns import is_hidden
 from clew.graph.node import interpret
-from clew.store.layout import read_json, store_root
+from clew.store.layout import EDGES, ROWS, quote_name, read_json, store_root
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -123,7 +123,7 @@ def read_annotated(rows: DataFrame) -> list[Traced]:
 def committed_files(store: str | Path, writer: str) -> list[str]:
     """List the files that a writer committed."""
     root = store_root(str(store))
-    commits = sorted((root / "batches" / writer).glob("*.json"))
+    commits = sorted((root / "batches" / quote_name(writer)).glob("*.json"))
     return [str(root / name) for path in commits for name in read_json(path)["files"]]
 
 
@@ -131,7 +131,7 @@ def all_traces(store: str | Path, stream: str, *, sink: str | None = None) -> li
     """Return every row of a stream with the source rows behind it, read from the files."""
     writer = sink or stream
     files = committed_files(store, writer)
-    edges = [f for f in files if "/edges/" in f]
+    edges = [f for f in files if Path(f).parents[2].name == EDGES]
     if not edges:
         return []
     con = duckdb.connect()
@@ -156,11 +156,15 @@ def all_traces(store: str | Path, stream: str, *, sink: str | None = None) -> li
 def _contents(
     con: duckdb.DuckDBPyConnection, files: Sequence[str], stream: str
 ) -> list[tuple[tuple[int, int], dict[str, Any]]]:
-    mine = [f for f in files if f"/{stream}/" in f.split("/rows/")[-1] and "/rows/" in f]
+    mine = [f for f in files if _is_content(Path(f), stream)]
     if not mine:
         return []
     rows = con.execute('SELECT a, b, "row" FROM read_parquet(?)', [mine]).fetchall()
     return [((a, b), row) for a, b, row in rows]
+
+
+def _is_content(path: Path, stream: str) -> bool:
+    return path.parents[3].name == ROWS and path.parent.name == quote_name(stream)
 
 
 def assert_traces_to(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -52,13 +53,12 @@ def frozen(value: Any) -> Any:
 
 def difference(expected: Iterable[Any], found: Iterable[Any]) -> str:
     """Say what is missing and what is too much; empty if nothing is."""
-    left, right = list(expected), list(found)
-    missing = [e for e in left if e not in right]
-    extra = [f for f in right if f not in left]
-    if not missing and not extra and len(left) == len(right):
+    left, right = Counter(expected), Counter(found)
+    if left == right:
         return ""
+    missing, extra = list((left - right).elements()), list((right - left).elements())
     shown = [f"missing: {m}" for m in missing[:5]] + [f"too much: {e}" for e in extra[:5]]
-    return "\n".join([f"{len(left)} expected, {len(right)} found", *shown])
+    return "\n".join([f"{left.total()} expected, {right.total()} found", *shown])
 
 
 def labelled(traces: Iterable[Traced], label: str) -> Iterator[tuple[Any, frozenset[Any]]]:

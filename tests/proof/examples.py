@@ -20,8 +20,8 @@ CASES = (*ananke.CASES, *genealog.CASES, *ariadne.CASES, *thesis.CASES)
 
 
 def outcomes(setting: Setting) -> Iterator[Outcome]:
-    """Check every example in batch, and as a stream (a part of them when quick)."""
-    for case in CASES:
+    """Check every example in batch and as a stream; when quick, every other and every fourth."""
+    for case in CASES[1::2] if setting.quick else CASES:
         frames = _frames(setting, case, setting.folder / "batch", streaming=False)
         for sink, frame in case.build(frames).items():
             name = f"{case.name}, {sink}, batch"

@@ -16,6 +16,7 @@ from proof.case import Outcome, Setting, check, difference, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     import pyarrow as pa
 
@@ -109,13 +110,19 @@ def _flights(*, big: bool) -> Iterator[Workload]:
 
 def outcomes(setting: Setting) -> Iterator[Outcome]:
     """Check every result row of every workload, in batch and as a stream through a store."""
-    for workload in workloads(setting):
-        yield from _batch(setting, workload)
-        yield from _stream(setting, workload)
+    for number, workload in enumerate(workloads(setting)):
+        if not setting.quick or number % 2 == 0:
+            yield from _batch(setting, workload)
+        if not setting.quick or number % 2 == 1:
+            yield from _stream(setting, workload)
+
+
+def _folder(setting: Setting, workload: Workload) -> Path:
+    return setting.folder / workload.name.replace(", ", "-").replace(" ", "-")
 
 
 def _batch(setting: Setting, workload: Workload) -> Iterator[Outcome]:
-    folder = setting.folder / workload.name / "batch"
+    folder = _folder(setting, workload) / "batch"
     parts = {n: write_files(t, folder / n, files=2) for n, t in workload.tables.items()}
     frames = {
         n: clew.trace(setting.spark.read.parquet(str(folder / n)), n) for n in workload.tables
@@ -129,7 +136,7 @@ def _batch(setting: Setting, workload: Workload) -> Iterator[Outcome]:
 
 
 def _stream(setting: Setting, workload: Workload) -> Iterator[Outcome]:
-    folder = setting.folder / workload.name / "stream"
+    folder = _folder(setting, workload) / "stream"
     parts: dict[str, list[Part]] = {}
     frames = {}
     for name, table in workload.tables.items():

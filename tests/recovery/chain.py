@@ -86,12 +86,12 @@ def holdings(folder: Path) -> Holdings:
         rows("SELECT * FROM read_parquet(?)", [str(folder / "out" / "*.parquet")]),
         rows(
             "SELECT sink, sink_a, sink_b, source, source_b FROM read_parquet(?)",
-            [f for f in files if "/edges/" in f],
+            [f for f in files if Path(f).parents[2].name == "edges"],
         ),
         rows(
             'SELECT parse_path(filename)[-2], b, "row" FROM read_parquet(?, filename = true, '
             "union_by_name = true)",
-            [f for f in files if "/rows/" in f],
+            [f for f in files if Path(f).parents[3].name == "rows"],
         ),
         Counter(read_json(path)["batch"] for path in commits),
     )

@@ -2,7 +2,8 @@
 
 No clew here. Each case runs in batch and as a finite stream, and its sink rows are compared with
 the expected ones. The expected provenance is then checked by force: a sink row must come out again
-when only its labelled source rows go in, and must not when any one of them is left out.
+when only its labelled source rows go in, and must not when one of them is left out (each in turn;
+of a large set a few).
 """
 
 from __future__ import annotations
@@ -30,15 +31,17 @@ Fingerprint: TypeAlias = tuple[tuple[str, Any], ...]
 
 CASES = (*ananke.CASES, *genealog.CASES, *ariadne.CASES, *thesis.CASES)
 STREAM_TIMEOUT_SECONDS = 300
-MAX_REMOVALS = 3
+MAX_REMOVALS = 4
 
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 
 @pytest.fixture(scope="module")
 def small(spark: SparkSession) -> SparkSession:
-    """Set a session up for tiny data, where planning and generated code cost most."""
+    """Set a session up for tiny data, where jobs, planning and generated code cost most."""
     session = spark.newSession()
+    session.conf.set("spark.sql.shuffle.partitions", "1")
+    session.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
     session.conf.set("spark.sql.adaptive.enabled", "false")
     session.conf.set("spark.sql.codegen.wholeStage", "false")
     session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")

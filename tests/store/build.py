@@ -60,11 +60,12 @@ class StoreBuilder:
         self.put("clew.json", {"format": 1, "created": "2026-01-01T00:00:00Z", "clew": "0.1.0"})
 
     def put(self, path: str, value: object) -> Path:
-        """Write a JSON file."""
+        """Write a JSON file so that it appears whole, as a writer does."""
         place = self.root / path
         place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(json.dumps(value))
-        return place
+        draft = place.with_name(f".{place.name}.tmp")
+        draft.write_text(json.dumps(value))
+        return draft.replace(place)
 
     def stream(self, name: str, kind: str, **fields: Any) -> None:
         """Describe a stream."""

@@ -15,6 +15,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from clew.exceptions import GraphError
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 _NODE = re.compile(r"^(?:[:\s]*[+:]- )?[~'!*]*(?P<name>[A-Za-z][A-Za-z0-9]*)")
 _LOCAL = frozenset({"Project", "SubqueryAlias"})
+
+# Each step is compared with its input, which was the step before: explain every frame once.
+_known: WeakKeyDictionary[DataFrame, Counter[str]] = WeakKeyDictionary()
 
 
 def explain(df: DataFrame) -> str:
@@ -46,8 +50,11 @@ def analysed(text: str) -> list[str]:
 
 def operators(df: DataFrame) -> Counter[str]:
     """Count the operators in a frame's analysed plan."""
-    matches = (_NODE.match(line) for line in analysed(explain(df)))
-    return Counter(match["name"] for match in matches if match)
+    known = _known.get(df)
+    if known is None:
+        matches = (_NODE.match(line) for line in analysed(explain(df)))
+        known = _known[df] = Counter(match["name"] for match in matches if match)
+    return known
 
 
 @dataclass(frozen=True, slots=True)

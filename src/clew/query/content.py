@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from clew.model import RowId
+    from clew.store.edges import EdgeReader
     from clew.store.engine import Engine, Session
     from clew.store.reader import Snapshot
     from clew.store.records import Batch
@@ -36,12 +37,20 @@ class Question:
 
     snapshot: Snapshot
     engine: Engine
+    edges: EdgeReader
     session: Session
 
     def rows_of(self, stream: str, among: Iterable[Batch] | None = None) -> Relation | None:
         """Select the rows of a stream, of all batches or of some; None if there are none."""
         files = self.snapshot.row_files(stream, among).paths
         return rows_of(self.engine.row_types(files)) if files else None
+
+    def batches_of(self, stream: str, ids: pa.Table) -> set[Batch]:
+        """Return the batches that hold edges of rows of a stream towards its sources."""
+        writer = self.snapshot.writer(stream)
+        files = self.snapshot.edge_files([] if writer is None else [writer])
+        found = self.edges.join(self.session, files, "sink", ids)
+        return {files.batches[i] for i in found.column("place").unique().to_pylist()}
 
     def is_numbered(self, stream: str) -> bool:
         """Say whether positions in the stream are numbers that people can read."""
@@ -140,7 +149,8 @@ def _newest(question: Question, rows: pa.Table) -> pa.Table:
     question.session.register("versions", rows)
     return question.session.table(
         "SELECT * FROM versions QUALIFY row_number() OVER "
-        "(PARTITION BY _clew_a, _clew_b ORDER BY _clew_version DESC, _clew_place) = 1 ORDER BY _clew_place"
+        "(PARTITION BY _clew_a, _clew_b ORDER BY _clew_version DESC, _clew_place) = 1 "
+        "ORDER BY _clew_place"
     )
 
 

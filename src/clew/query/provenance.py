@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from clew.exceptions import RowNotFoundError, UnknownStreamError
+from clew.exceptions import RowNotFoundError, StoreError, UnknownStreamError
 from clew.query.content import Question, fetch, ids_table, select
 from clew.query.find import find, why_not_found
 from clew.query.path import paths
@@ -21,17 +21,19 @@ from clew.query.scope import plan_route
 from clew.query.stream import Stream, describe_stream
 from clew.query.trace import Trace
 from clew.query.walk import Reached, Walk, walk
+from clew.store.edges import EdgeReader
 from clew.store.engine import Engine
 from clew.store.reader import Store
 from clew.store.records import worst
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from clew.model import Exactness
     from clew.query.find import RowLike
     from clew.query.scope import Direction, Route
+    from clew.store.records import Batch
 
 _LIMIT = 1000
 
@@ -62,6 +64,7 @@ class Provenance:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._engine = Engine(store.root)
+        self._edges = EdgeReader(self._engine)
 
     @property
     def path(self) -> str:
@@ -181,8 +184,14 @@ class Provenance:
         snapshot = self._store.snapshot()
         if stream not in snapshot.streams:
             raise UnknownStreamError(stream, tuple(snapshot.streams))
-        with self._engine.session() as session:
-            yield Question(snapshot, self._engine, session)
+        try:
+            with self._engine.session() as session:
+                yield Question(snapshot, self._engine, self._edges, session)
+        except StoreError:
+            # What was read before may be out of date as well.
+            self._store.forget()
+            self._engine.restart()
+            raise
 
     def _trace(
         self,
@@ -192,11 +201,12 @@ class Provenance:
         scope: str | Iterable[str] | None,
     ) -> Trace:
         began = time.perf_counter()
+        self._edges.begin()
         with self._ask(stream) as question:
             route = plan_route(question.snapshot, direction, stream, scope)
             start = ids_table(find(question, stream, row))
             walked = walk(question, route, start)
-            asked = _start(question, stream, start, walked)
+            asked = _start(question, route, stream, start, walked)
             ends = [_end(question, *each) for each in sorted(walked.ends.items())]
             return Trace(
                 direction=direction,
@@ -216,13 +226,13 @@ def _scope(route: Route) -> tuple[str, ...] | None:
     return None if route.ends is None else tuple(sorted(route.ends))
 
 
-def _start(question: Question, stream: str, start: pa.Table, walked: Walk) -> Content:
+def _start(question: Question, route: Route, stream: str, start: pa.Table, walked: Walk) -> Content:
     """Look up the rows asked about; refuse a derived row that the store has never seen."""
-    derived = question.snapshot.writer(stream) is not None
-    # A source row's copies are equal, so the batches of its edges will do.
-    among = None if derived or not walked.first else walked.first
-    content = fetch(question, stream, start, among)
-    if derived and walked.lost.num_rows:
+    if route.direction == "backward" and route.ends is None:
+        content = fetch(question, stream, start, walked.first or None)  # all edges were found
+    else:
+        content = _content(question, stream, start, walked.first)
+    if question.snapshot.writer(stream) is not None and walked.lost.num_rows:
         lost = set(zip(*(walked.lost.column(name).to_pylist() for name in "ab"), strict=True))
         _refuse_unknown(question, content, lost)
     return content
@@ -241,8 +251,18 @@ def _end(question: Question, stream: str, reached: Reached) -> Content:
     ids = pa.concat_tables(reached.ids)
     if len(reached.ids) > 1:
         ids = ids.group_by(ids.column_names).aggregate([])
-    derived = question.snapshot.writer(stream) is not None
-    return fetch(question, stream, ids, None if derived else reached.batches)
+    return _content(question, stream, ids, reached.batches)
+
+
+def _content(question: Question, stream: str, ids: pa.Table, among: Collection[Batch]) -> Content:
+    """Look up the content of rows, first in the batches that are likely to hold it.
+
+    The copies of a source row are equal, so the batches of its edges will do. A derived row may
+    have been written again, with other content: every batch with edges of it counts.
+    """
+    if question.snapshot.writer(stream) is not None:
+        among = question.batches_of(stream, ids)
+    return fetch(question, stream, ids, among or None)
 
 
 def _exactness(question: Question, walked: Walk) -> Exactness:

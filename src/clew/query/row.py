@@ -353,12 +353,16 @@ def _show(rows: Sequence[Row], contents: Sequence[Content]) -> list[show.Line]:
         [
             *([row.stream] if several else []),
             short[row.id],
-            *([show.cell(row.time)] if timed else []),
+            *([_clock(row)] if timed else []),
             *(show.cell(row[name]) if name in row else "" for name in columns),
         ]
         for row in rows
     ]
     return show.table(header, cells, keep=2 if several else 1)
+
+
+def _clock(row: Row) -> str:
+    return "" if row.time is None else show.iso(row.time)
 
 
 def _short_labels(rows: Sequence[Row]) -> dict[RowId, str]:

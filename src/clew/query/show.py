@@ -16,7 +16,7 @@ from decimal import Decimal
 from typing import Any, Literal, NamedTuple
 
 _ELLIPSIS = "..."
-_MAX_CELL = 60
+_MAX_CELL = 70
 
 Part = Literal["headline", "header", "row", "note", "warning"]
 

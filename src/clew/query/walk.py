@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clew.store.relations import EDGE_COLUMNS, edges_of
+from clew.store.edges import COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from clew.store.records import Batch, Gap
 
 _ID = ("stream", "a", "b")
-_EDGE_TYPES = (pa.string(), pa.int64(), pa.int64()) * 2
-_EDGES = pa.schema([*zip(EDGE_COLUMNS, _EDGE_TYPES, strict=True), ("file_index", pa.uint64())])
 
 
 @dataclass(slots=True)
@@ -147,34 +145,21 @@ class _Walker:
         """Find the edges of all rows of a level, by one join."""
         writers = self._writers(frontier.column("stream").unique().to_pylist())
         files = self.question.snapshot.edge_files(writers)
-        raw = self._join(files.paths, frontier)
-        edges = raw.select(EDGE_COLUMNS).group_by(list(EDGE_COLUMNS)).aggregate([])
-        edges = edges.sort_by([(name, "ascending") for name in EDGE_COLUMNS])
+        question = self.question
+        raw = question.edges.join(question.session, files, self.near, frontier, self.route.ways)
+        edges = raw.select(COLUMNS).group_by(list(COLUMNS)).aggregate([])
+        edges = edges.sort_by([(name, "ascending") for name in COLUMNS])
         fruitful = _side(edges, self.near)
         barren = frontier.slice(0, 0)
         if fruitful.num_rows < frontier.num_rows:
             barren = self.minus(frontier, [fruitful])
-        used = [files.batches[i] for i in raw.column("file_index").to_pylist()]
+        used = [files.batches[i] for i in raw.column("place").to_pylist()]
         return _Level(
             edges,
             frozenset(used),
             _side(edges, self.far),
             barren,
             frozenset(self._gaps(writers, raw, used, barren)),
-        )
-
-    def _join(self, files: Sequence[str], frontier: pa.Table) -> pa.Table:
-        if not files:
-            return _EDGES.empty_table()
-        edges = edges_of(files)
-        near = self.near
-        ways = ", ".join(_literal(each) for each in sorted(self.route.ways)) or "NULL"
-        self.question.session.register("frontier", frontier)
-        return self.question.session.table(
-            f"SELECT e.* FROM {edges.sql} e JOIN frontier f "
-            f"ON e.{near}_a = f.a AND e.{near}_b = f.b AND e.{near} = f.stream "
-            f"WHERE e.{self.far} IN ({ways})",
-            edges.params,
         )
 
     def _gaps(
@@ -234,7 +219,3 @@ def _pairs(edges: pa.Table) -> set[tuple[str, str]]:
 def _of_streams(rows: pa.Table, streams: Iterable[str]) -> pa.Table:
     chosen = pa.array(sorted(streams), pa.string())
     return rows.filter(pc.is_in(rows.column("stream"), value_set=chosen))
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+import threading
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ from clew.exceptions import QueryError, StoreError
 from clew.store.layout import unreadable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 
 # DuckDB 2.0.0 loses a condition on a struct inside a struct (`window.start`, say) when it moves it
@@ -31,36 +32,57 @@ _UNSAFE_OPTIMIZERS = ("filter_pushdown", "late_materialization", "top_n_window_e
 
 
 class Engine:
-    """Runs SQL over the files of a store."""
+    """Runs SQL over the files of a store.
+
+    Attributes:
+        root: The store's folder.
+        generation: How often DuckDB was started; what was put into memory is gone with the last.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self.generation = 0
         self._types: dict[str, pa.StructType] = {}
-        self._connection = duckdb.connect()
+        self._lock = threading.Lock()
+        self._connection = self._connect()
+
+    def _connect(self) -> duckdb.DuckDBPyConnection:
+        root = self.root
+        connection = duckdb.connect()
         spill = Path(tempfile.gettempdir()) / f"clew-{os.getpid()}"
         # Files are named to DuckDB as patterns, so both spellings of the folder are allowed.
         folders = [f"{root}/", f"{as_pattern(str(root))}/"]
         for setting in (
             "SET GLOBAL TimeZone = 'UTC'",
-            "SET GLOBAL parquet_metadata_cache = true",
-            f"SET GLOBAL disabled_optimizers = {_literal(self._unsafe_optimizers())}",
-            f"SET GLOBAL temp_directory = {_literal(str(spill))}",
-            f"SET GLOBAL allowed_directories = [{', '.join(map(_literal, folders))}]",
+            f"SET GLOBAL disabled_optimizers = {literal(_unsafe_optimizers(connection))}",
+            f"SET GLOBAL temp_directory = {literal(str(spill))}",
+            f"SET GLOBAL allowed_directories = [{', '.join(map(literal, folders))}]",
             "SET GLOBAL enable_external_access = false",
             "SET GLOBAL lock_configuration = true",
         ):
-            self._connection.execute(setting)
+            connection.execute(setting)
+        self.generation += 1
+        return connection
 
-    def _unsafe_optimizers(self) -> str:
-        known = self._connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()
-        return ",".join(name for name in _UNSAFE_OPTIMIZERS if (name,) in known)
+    def restart(self, failed: duckdb.DuckDBPyConnection | None = None) -> None:
+        """Start DuckDB again and forget what was read.
+
+        Args:
+            failed: Do so only if this connection is still in use. After an error inside DuckDB, a
+                connection refuses every further question.
+        """
+        with self._lock:
+            if failed is None or self._connection is failed:
+                self._types = {}
+                self._connection = self._connect()
 
     @contextmanager
     def session(self) -> Iterator[Session]:
         """Open a cursor for one question."""
-        cursor = self._connection.cursor()
+        connection = self._connection
+        cursor = connection.cursor()
         try:
-            yield Session(cursor)
+            yield Session(cursor, lambda: self.restart(connection))
         finally:
             cursor.close()
 
@@ -92,12 +114,25 @@ class Engine:
 class Session:
     """A cursor whose errors are ours, and whose answers are Arrow tables."""
 
-    def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, cursor: duckdb.DuckDBPyConnection, restart: Callable[[], None]) -> None:
         self._cursor = cursor
+        self._restart = restart
 
     def register(self, name: str, table: pa.Table) -> None:
         """Give a table a name that SQL can use."""
         self._cursor.register(name, table)
+
+    def execute(self, sql: str, params: Mapping[str, Any] | None = None) -> None:
+        """Run a statement of our own that has no answer.
+
+        Raises:
+            StoreError: A file of the store is gone or damaged.
+        """
+        try:
+            self._cursor.execute(sql, dict(params or {}))
+        except duckdb.Error as error:
+            self._note(error)
+            raise _translate(error) from error
 
     def table(self, sql: str, params: Mapping[str, Any] | None = None) -> pa.Table:
         """Run a query of our own.
@@ -108,6 +143,7 @@ class Session:
         try:
             return self._cursor.sql(sql, params=dict(params or {})).to_arrow_table()
         except duckdb.Error as error:
+            self._note(error)
             raise _translate(error) from error
 
     def user_table(
@@ -127,11 +163,16 @@ class Session:
                 raise QueryError(msg)
             return self._cursor.sql(sql, params=dict(params)).to_arrow_table()
         except duckdb.Error as error:
+            self._note(error)
             if _is_about_files(error):
                 raise _translate(error) from error
             first_line = str(error).strip().splitlines()[0]
             msg = f"DuckDB does not accept {asked}: {first_line}\n\nThe columns are: {names}."
             raise QueryError(msg) from error
+
+    def _note(self, error: duckdb.Error) -> None:
+        if isinstance(error, duckdb.InternalException | duckdb.FatalException):
+            self._restart()
 
 
 def as_pattern(path: str) -> str:
@@ -154,6 +195,11 @@ def vanished(path: str) -> StoreError:
     )
 
 
+def _unsafe_optimizers(connection: duckdb.DuckDBPyConnection) -> str:
+    known = connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()
+    return ",".join(name for name in _UNSAFE_OPTIMIZERS if (name,) in known)
+
+
 def _is_about_files(error: duckdb.Error) -> bool:
     return isinstance(error, duckdb.IOException) or ".parquet" in str(error)
 
@@ -173,5 +219,6 @@ def _damaged(why: str) -> StoreError:
     )
 
 
-def _literal(text: str) -> str:
+def literal(text: str) -> str:
+    """Write text as a literal of SQL."""
     return "'" + text.replace("'", "''") + "'"

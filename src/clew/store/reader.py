@@ -26,10 +26,11 @@ _Key = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Parquet files, oldest batch first, and the batch of each."""
+    """Parquet files, oldest batch first, with the batch and the place in the list of each."""
 
-    paths: tuple[str, ...] = ()
-    batches: tuple[Batch, ...] = ()
+    paths: tuple[str, ...]
+    batches: tuple[Batch, ...]
+    places: Mapping[str, int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +122,9 @@ class Snapshot:
 
     def _files(self, found: Iterable[tuple[Batch, tuple[str, ...]]]) -> Files:
         pairs = [(f"{self.root}/{each}", batch) for batch, files in found for each in files]
-        return Files(tuple(path for path, _ in pairs), tuple(batch for _, batch in pairs))
+        paths = tuple(path for path, _ in pairs)
+        places = {path: i for i, path in enumerate(paths)}
+        return Files(paths, tuple(batch for _, batch in pairs), places)
 
 
 class Store:
@@ -157,16 +160,27 @@ class Store:
                 self._snapshot = self._build()
             return self._snapshot
 
+    def forget(self) -> None:
+        """Read everything anew for the next snapshot, after something was found to be wrong."""
+        with self._lock:
+            self._batches.clear()
+            self._streams.clear()
+            self._snapshot = None
+
     def _build(self) -> Snapshot:
         streams = {record.name: record for _, record in self._streams.values()}
         batches = {
             writer: tuple(sorted(found.values(), key=lambda each: each.order))
             for writer, found in sorted(self._batches.items())
         }
-        for writer, committed in batches.items():
+        for writer in batches:
             streams.setdefault(writer, StreamRecord(writer, "sink", writer))
-            for stream in {name for each in committed for name in each.row_files}:
-                streams.setdefault(stream, StreamRecord(stream, "source"))
+        mentioned = {name for each in streams.values() for name in each.sources}
+        mentioned |= {
+            name for found in batches.values() for each in found for name in each.row_files
+        }
+        for name in mentioned:
+            streams.setdefault(name, StreamRecord(name, "source"))
         return Snapshot(self.root, dict(sorted(streams.items())), batches)
 
     def _refresh_batches(self) -> bool:

@@ -1,4 +1,4 @@
-"""The edges and the rows of a store as something SQL can select from.
+"""The rows of a store as something SQL can select from.
 
 A relation is the text of a subquery over exactly the files of some committed batches, with the
 files as parameters. Rows are unnested: the user's columns stand beside `_clew_a`, `_clew_b`,
@@ -8,18 +8,18 @@ columns differ are read apart and brought to one set of types.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from clew.store.engine import as_pattern
 from clew.store.schema import merge, quote, sql_type, unique_names
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     import pyarrow as pa
 
-EDGE_COLUMNS = ("sink", "sink_a", "sink_b", "source", "source_a", "source_b")
+_PLACE = "CAST(file_index AS BIGINT)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,21 +29,12 @@ class Relation:
     Attributes:
         sql: Its text, to be put behind `FROM`.
         params: The parameters that the text refers to.
-        columns: The user's columns and their types; empty for edges.
+        columns: The user's columns and their types.
     """
 
     sql: str
     params: Mapping[str, Any]
-    columns: Mapping[str, pa.DataType] = field(default_factory=dict)
-
-
-def edges_of(files: Sequence[str]) -> Relation:
-    """Select the edges in some files, with each one's place in the list as `file_index`."""
-    sql = (
-        f"(SELECT {', '.join(EDGE_COLUMNS)}, file_index "
-        "FROM read_parquet($edge_files, hive_partitioning = false))"
-    )
-    return Relation(sql, {"edge_files": [as_pattern(each) for each in files]})
+    columns: Mapping[str, pa.DataType]
 
 
 def rows_of(types: Mapping[str, pa.StructType]) -> Relation:
@@ -61,10 +52,10 @@ def rows_of(types: Mapping[str, pa.StructType]) -> Relation:
     params: dict[str, Any] = {}
     for number, (dtype, files) in enumerate(groups.items()):
         params[f"row_files_{number}"] = [as_pattern(path) for _, path in files]
-        version = "CAST(file_index AS BIGINT)"
+        version = _PLACE
         if len(groups) > 1:
             params[f"versions_{number}"] = [place for place, _ in files]
-            version = f"$versions_{number}[file_index + 1]"
+            version = f"$versions_{number}[{_PLACE} + 1]"
         parts.append(_select(number, version, fields[dtype], columns))
     return Relation(f"({' UNION ALL '.join(parts)})", params, columns)
 

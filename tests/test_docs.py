@@ -1,0 +1,111 @@
+"""What the docs say is what happens: code runs, outputs match, lists are whole."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import clew
+from clew.frame.refused import REFUSED, REFUSED_ON_GROUPS
+
+if TYPE_CHECKING:
+    import pytest
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).parents[1]
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page: str) -> list[tuple[str, str]]:
+    return [(m[1], m[2]) for m in BLOCK.finditer((ROOT / page).read_text())]
+
+
+def run(code: str, names: dict[str, Any]) -> str:
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        exec(compile(code, "docs", "exec"), names)
+    return text.getvalue()
+
+
+def test_the_tutorial_runs_and_prints_what_it_shows(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    printed = ""
+    shown = 0
+
+    for language, code in blocks("docs/tutorials/first-trace.md"):
+        if language == "python":
+            printed = run(code, names)
+        elif language == "text":
+            assert printed == code
+            shown += 1
+    assert shown == 3
+
+
+def test_the_readme_runs(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import datetime as dt
+
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    monkeypatch.chdir(tmp_path)
+    times = [
+        dt.datetime(2026, 1, 1, 8, 0, 1, tzinfo=dt.timezone.utc) + dt.timedelta(seconds=30 * i)
+        for i in range(4)
+    ]
+    rows = [{"ts": t, "car": 7, "speed": 0, "pos": 100} for t in times]
+    rows.append({**rows[0], "ts": times[0] + dt.timedelta(hours=1), "car": 8})
+    Path("in").mkdir()
+    pq.write_table(pa.Table.from_pylist(rows), "in/part-0.parquet")
+    schema = "ts timestamp, car long, speed long, pos long"
+    [code] = [code for language, code in blocks("README.md") if language == "python"]
+    names: dict[str, Any] = {"spark": spark, "schema": schema}
+    printed = run(code, names)
+
+    assert "was made from 4 rows of `reports`" in printed
+    assert "exactness: exact" in printed
+    assert [row["ts"] for row in names["why"].rows] == times
+
+
+def test_the_readme_is_short_and_shows_python_early() -> None:
+    lines = (ROOT / "README.md").read_text().splitlines()
+
+    assert len(lines) < 150
+    assert lines.index("```python") < 30
+
+
+def test_every_refused_verb_is_in_the_reference() -> None:
+    page = (ROOT / "docs/reference/operators.md").read_text()
+
+    for verb, instead in REFUSED.items():
+        assert f"| `{verb}` | {instead} |" in page
+    for verb, instead in REFUSED_ON_GROUPS.items():
+        assert f"| `groupBy(…).{verb}` | {instead} |" in page
+
+
+def test_every_followed_verb_is_in_the_reference() -> None:
+    page = (ROOT / "docs/reference/operators.md").read_text()
+    actions = {
+        "collect", "columns", "count", "dtypes", "explain", "first", "head", "isEmpty",
+        "isStreaming", "node", "plain", "printSchema", "schema", "show", "sparkSession",
+        "storageLevel", "tail", "take", "toArrow", "toLocalIterator", "toPandas", "unpersist",
+        "write", "writeStream", "named", "crossJoin", "groupby", "drop_duplicates",
+        "repartitionByRange", "repartitionById",
+    }  # fmt: skip
+    verbs = {name for name in vars(clew.TracedFrame) if not name.startswith("_")} - actions
+
+    assert {verb for verb in verbs if f"`{verb}" not in page} == set()
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    for page in pages:
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"

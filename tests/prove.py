@@ -10,9 +10,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from conftest import make_session
 from proof import examples, random_pipelines, restarts, workloads
 from proof.case import Setting
+from session import make_session
 
 PARTS = {
     "worked examples of the papers": examples,

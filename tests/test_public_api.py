@@ -6,6 +6,8 @@ import ast
 import inspect
 import pickle
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -81,6 +83,18 @@ def test_the_library_stays_on_the_dataframe_api() -> None:
         assert not used & forbidden, path
         if path.name != "demo.py":
             assert "sparkContext" not in used, path
+
+
+def test_asking_needs_no_spark() -> None:
+    code = (
+        "import sys; sys.modules['pyspark'] = None\n"
+        "import clew, clew.cli\n"
+        "try: clew.open('nowhere')\n"
+        "except clew.ClewError as error: print(type(error).__name__)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "NotAStoreError\n"
 
 
 LAYERS = [

@@ -2,19 +2,23 @@
 
 Wrap a source with `trace`, write the DataFrame verbs you know, name a place for provenance, and
 ask which source rows made a result row (`backward`) or which results a source row went into
-(`forward`).
+(`forward`). Asking needs no Spark, so what does is imported when it is first used.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from clew.exceptions import ClewError
-from clew.frame.frame import TracedFrame
-from clew.frame.trace import trace
 from clew.model import Edge, RowId
 from clew.query.provenance import Provenance
 from clew.query.provenance import open_store as open
 from clew.query.trace import Trace
 from clew.version import __version__
+
+if TYPE_CHECKING:
+    from clew.frame.frame import TracedFrame
+    from clew.frame.trace import trace
 
 __all__ = [
     "ClewError",
@@ -27,3 +31,16 @@ __all__ = [
     "open",
     "trace",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "trace":
+        from clew.frame.trace import trace
+
+        return trace
+    if name == "TracedFrame":
+        from clew.frame.frame import TracedFrame
+
+        return TracedFrame
+    msg = f"module `clew` has no name `{name}`"
+    raise AttributeError(msg)

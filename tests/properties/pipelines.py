@@ -1312,14 +1312,21 @@ def _seconds(rng: random.Random, around: int) -> float:
     return whole + rng.choice((0, 0, 0, 0, 0.25, 0.0004, -0.000001)) if whole else 0.0
 
 
+def _random_rows(rng: random.Random, first: int, count: int, around: int) -> list[Row]:
+    """Draw rows; now and then one repeats an earlier one but for its number."""
+    rows: list[Row] = []
+    for rid in range(first, first + count):
+        fresh = _random_row(rng, rid, _seconds(rng, around))
+        rows.append({**rng.choice(rows), "rid": rid} if rows and rng.random() < 0.15 else fresh)
+    return rows
+
+
 def _stream_of(rng: random.Random) -> list[list[Row]]:
     batches: list[list[Row]] = []
     count = 0
     for number in range(rng.randint(2, 3)):
-        rows = []
-        for _ in range(rng.randint(2, 8)):
-            rows.append(_random_row(rng, count, _seconds(rng, 6 + 14 * number)))
-            count += 1
+        rows = _random_rows(rng, count, rng.randint(2, 8), 6 + 14 * number)
+        count += len(rows)
         batches.append(rows)
     batches.append(_closing(rng, count))
     return batches
@@ -1349,7 +1356,7 @@ def draw_data(rng: random.Random, spec: Spec) -> Tables | Batches:
             data[name] = _stream_of(rng)
         else:
             size = rng.randint(0, 4) if name in spec.statics else rng.randint(1, 12)
-            data[name] = [_random_row(rng, i, _seconds(rng, 20)) for i in range(size)]
+            data[name] = _random_rows(rng, 0, size, 20)
     return data
 
 

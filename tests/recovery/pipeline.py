@@ -34,8 +34,8 @@ def main(folder: Path) -> None:
 
     import clew
     from clew.testing import read_batches
-    from conftest import make_session
     from frames import READINGS_DDL
+    from session import make_session
 
     spark = make_session(folder / "scratch", cores=1)
     spark.conf.set("spark.sql.shuffle.partitions", "1")

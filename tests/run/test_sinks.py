@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import clew
-from clew.exceptions import StoreConflictError, StoreError, WriterError
+from clew.exceptions import GraphError, StoreConflictError, StoreError, WriterError
 from clew.testing import all_traces, read_batches, write_batches
 from frames import READINGS, READINGS_DDL, at
 
@@ -311,3 +311,23 @@ def test_an_unwritable_store_is_refused(spark: SparkSession, tmp_path: Path) -> 
         frame.write.provenance(str(tmp_path / "file" / "prov"), name="x").format("noop").mode(
             "append"
         ).save()
+
+
+def test_names_that_would_mix_rows_up_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    prov = str(tmp_path / "prov")
+    one = clew.trace(spark.range(2), "n", id=["id"])
+    other = clew.trace(spark.range(3), "n", id=["id"])
+
+    def save(frame: clew.TracedFrame, name: str) -> None:
+        frame.write.provenance(prov, name=name).format("noop").mode("append").save()
+
+    with pytest.raises(GraphError, match="two sources of the pipeline are called `n`"):
+        save(one.union(other), "out")
+    with pytest.raises(GraphError, match="the results are called `n`"):
+        save(one, "n")
+    save(one, "out")
+    elsewhere = clew.trace(spark.range(1), "m", id=["id"])
+    with pytest.raises(StoreConflictError, match="the store has a source `n`"):
+        save(elsewhere, "n")
+    with pytest.raises(StoreConflictError, match="filled by `out`"):
+        save(elsewhere.named("out"), "more")

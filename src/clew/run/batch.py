@@ -15,7 +15,7 @@ from clew.capture.sets import SETS
 from clew.exceptions import WriterError
 from clew.graph.columns import sole
 from clew.graph.node import interpret
-from clew.run.describe import describe_streams
+from clew.run.describe import check_name, describe_streams
 from clew.run.provenance import BatchJob, clean_rows
 from clew.run.sink import FunctionSink
 from clew.run.stream import Place, place
@@ -174,6 +174,7 @@ class TracedWriter:
                 'Drop or rename it: `.withColumnRenamed("clew_id", "upstream_id")`.'
             )
             raise WriterError(msg)
+        check_name(self._node, name)
         rows = interpret(self._node, SETS)
         make_store(settings.root, __version__)
         run = uuid.uuid4().hex[:8]

@@ -6,6 +6,7 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
+from clew.exceptions import GraphError
 from clew.graph.node import describe, worst
 from clew.operators.named import Named
 from clew.operators.source import Source
@@ -34,12 +35,40 @@ def describe_streams(node: Node, writer: str, capture: str, run: str) -> list[di
 
 
 def sources(node: Node) -> list[Source]:
-    """List the sources of a pipeline, each once, in the order they are met."""
+    """List the sources of a pipeline, each once, in the order they are met.
+
+    Raises:
+        GraphError: Two sources have one name.
+    """
     found: dict[str, Source] = {}
     for each in node.walk():
-        if isinstance(each.operator, Source):
-            found.setdefault(each.operator.origin.name, each.operator)
+        if not isinstance(each.operator, Source):
+            continue
+        name = each.operator.origin.name
+        if found.setdefault(name, each.operator) is not each.operator:
+            msg = (
+                f"two sources of the pipeline are called `{name}`, so answers could not tell their "
+                f"rows apart.\n\nGive each its own name: `clew.trace(df, {name + '_2'!r})`; or "
+                "trace the frame once and use it twice."
+            )
+            raise GraphError(msg)
     return list(found.values())
+
+
+def check_name(node: Node, writer: str) -> None:
+    """Refuse a name for the results that something else in the pipeline has.
+
+    Raises:
+        GraphError: A source or a named frame is called the same.
+    """
+    taken = {s.origin.name for s in sources(node)}
+    taken |= {n.operator.label for n in node.walk() if isinstance(n.operator, Named)}
+    if writer in taken:
+        msg = (
+            f"the results are called `{writer}`, and so is a source or named frame of the same "
+            "pipeline.\n\nChoose another name for one of them."
+        )
+        raise GraphError(msg)
 
 
 def _source(source: Source) -> dict[str, Any]:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 OnError = Literal["fail", "gap"]
 _ROWS_PER_FILE = 500_000
+_ANY_NUMBER = 1 << 20
 _log = logging.getLogger("clew")
 _EDGE = T.StructType(
     [
@@ -78,9 +79,14 @@ class BatchJob:
         """Handle one batch; safe to call again for the same batch."""
         root = Path(self.root)
         if is_committed(root, self.writer, self.run, batch):
-            return  # it was finished before, and Spark does not know
+            # It was finished before, and Spark does not know. Its own state still has to take the
+            # batch in, and does so while the rows are computed.
+            rows.write.format("noop").mode("overwrite").save()
+            return
         reached("batch begun", batch)
-        held = rows.persist()
+        # Spark 4.3 fails to cache rows whose sort order names a column that they no longer have
+        # (a join by name); a coalesce, here one that changes nothing, forgets the order.
+        held = rows.coalesce(_ANY_NUMBER).persist()
         try:
             self._handle(root, held, batch)
         finally:
@@ -115,7 +121,9 @@ class BatchJob:
                     'without, write `.provenance(path, on_error="gap")`; answers then name the gap.'
                 )
                 raise StoreError(msg) from error
-            _log.warning("provenance of batch %d of %s is missing: %s", batch, self.writer, why)
+            # The kind of error only: its text may hold values of rows, which no log should.
+            kind = type(error).__name__
+            _log.warning("provenance of batch %d of %s is missing: %s", batch, self.writer, kind)
             self._record_gap(root, Commit(self.writer, self.run, batch, watermark, count, gap=why))
 
     def _record_gap(self, root: Path, missing: Commit) -> None:

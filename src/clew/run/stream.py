@@ -14,7 +14,7 @@ from clew.capture.sets import SETS
 from clew.exceptions import StoreConflictError, WriterError
 from clew.graph.columns import is_hidden, sole
 from clew.graph.node import interpret
-from clew.run.describe import describe_streams
+from clew.run.describe import check_name, describe_streams
 from clew.run.provenance import BatchJob
 from clew.run.sink import (
     FILE_FORMATS,
@@ -233,6 +233,7 @@ class TracedStreamWriter:
         self._check()
         name = self._name
         assert name is not None
+        check_name(self._node, name)
         rows = interpret(self._node, SETS)
         df = rows.df.drop(*rows.references)
         sink.prepare(self._sample(df, keep_id=settings.keep_id))

@@ -154,6 +154,12 @@ def put_stream(root: Path, stream: dict[str, Any]) -> None:
             raise StoreConflictError(msg)
         if known["kind"] != "source":
             return  # a sink that feeds another query: its own description says more
+    elif known["kind"] == "source" and known["identity"]["kind"] != "clew":
+        msg = (
+            f"the store has a source `{name}` whose rows do not carry the ids of a query's "
+            "results, so the two would be mixed up.\n\nChoose another name for this query or frame."
+        )
+        raise StoreConflictError(msg)
     elif known["kind"] != "source" and known["writer"] != stream["writer"]:
         msg = (
             f"the store has a stream `{name}` that is filled by `{known['writer']}`.\n\n"

@@ -1,16 +1,13 @@
-"""One Spark session for all tests, with a scratch folder of its own."""
+"""The Spark session of tests, proofs and their child processes."""
 
 from __future__ import annotations
 
 import logging
 import os
 import sys
-from typing import TYPE_CHECKING, Any
-
-import pytest
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -35,6 +32,8 @@ def make_session(scratch: Path, cores: int = 2) -> SparkSession:
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.memory", "3g")
+        # Tests are short: a simple compiler and collector start faster.
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         .config("spark.local.dir", str(scratch / "local"))
         .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
         .config("spark.sql.adaptive.enabled", "false")
@@ -42,21 +41,3 @@ def make_session(scratch: Path, cores: int = 2) -> SparkSession:
     )
     session.sparkContext.setLogLevel("ERROR")
     return session
-
-
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    session = make_session(tmp_path_factory.mktemp("spark"))
-    yield session
-    session.stop()
-
-
-@pytest.fixture(autouse=True)
-def _doctest_names(doctest_namespace: dict[str, Any], request: pytest.FixtureRequest) -> None:
-    """Give docstring examples a session, but only those that use one."""
-    if isinstance(request.node, pytest.DoctestItem) and "spark" in _source(request.node):
-        doctest_namespace["spark"] = request.getfixturevalue("spark")
-
-
-def _source(item: pytest.DoctestItem) -> str:
-    return "".join(example.source for example in item.dtest.examples) if item.dtest else ""

@@ -183,7 +183,7 @@ def test_semi_join_by_name_traces_to_the_row_and_all_its_matches(
 
     traces = batch_traces(out, tmp_path)
 
-    assert list(traces[0].values) == ["rid", "k", "v", "tags"]
+    assert list(traces[0].values) == ["k", "rid", "v", "tags"]
     assert answers(traces, "rid") == {1: {1, 11, 12}, 2: {2, 11, 12}}
 
 

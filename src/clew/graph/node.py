@@ -9,9 +9,10 @@ interpretation too, with the capture that carries nothing.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from clew.exceptions import GraphError
 from clew.graph.columns import named, reference_name, user_columns
 
 if TYPE_CHECKING:
@@ -34,11 +35,13 @@ class Annotated:
         df: The rows.
         annotation: Which hidden columns hold the annotation, and what they mean.
         references: Hidden copies of columns that the user refers to as `frame["column"]`.
+        alias: The name that the user gave the frame, if it is still in force.
     """
 
     df: DataFrame
     annotation: Annotation
     references: tuple[str, ...] = ()
+    alias: str | None = None
 
     @property
     def hidden(self) -> tuple[str, ...]:
@@ -47,7 +50,7 @@ class Annotated:
 
     def with_df(self, df: DataFrame) -> Annotated:
         """Return a copy with other rows under the same annotation."""
-        return Annotated(df, self.annotation, self.references)
+        return replace(self, df=df)
 
 
 class Operator(Protocol):
@@ -132,7 +135,11 @@ def interpret(node: Node, capture: Capture) -> Annotated:
     for each in node.walk():
         inputs = [built[i.id] for i in each.inputs]
         built[each.id] = _with_references(each, each.operator.annotate(inputs, capture))
-    return built[node.id]
+    out = built[node.id]
+    if user_columns(out.df) != node.columns:
+        msg = f"traced columns {user_columns(out.df)} are not those of the query, {node.columns}"
+        raise GraphError(msg)
+    return out
 
 
 def _with_references(node: Node, built: Annotated) -> Annotated:
@@ -140,7 +147,7 @@ def _with_references(node: Node, built: Annotated) -> Annotated:
         return built
     users = user_columns(built.df)
     copies = {reference_name(node.id, p): named(users[p]) for p in sorted(node.referenced)}
-    return Annotated(built.df.withColumns(copies), built.annotation, (*built.references, *copies))
+    return replace(built, df=built.df.withColumns(copies), references=(*built.references, *copies))
 
 
 def worst(labels: Sequence[Exactness]) -> Exactness:

@@ -17,7 +17,7 @@ from pyspark.sql import types as T
 
 from clew.capture.algebra import left, right
 from clew.exceptions import BeyondRowError, ColumnError, GraphError
-from clew.graph.columns import ID_A, ID_B, is_hidden, named, sole, user_columns
+from clew.graph.columns import ID_A, ID_B, is_hidden, named, sole
 from clew.graph.node import Annotated, Node
 from clew.graph.plan import change, describe
 from clew.operators.aggregate import Aggregate
@@ -132,10 +132,7 @@ def _by_names(
     grouped = Aggregate("groupBy", tuple(names), one, tuple(names)).annotate([second], capture)
     partners = _sided(grouped, right).drop("_clew_count")
     joined = _sided(first, left).join(partners, names, "inner")
-    # A join by name moves its columns to the front; a semi join leaves them where they were.
-    order = [*user_columns(first.df), *[c for c in joined.columns if is_hidden(c)]]
-    back = joined.select(*[named(c) for c in order])
-    return _merged(back, move, first, second, first.references)
+    return _merged(joined, move, first, second, first.references)
 
 
 def _by_condition(
@@ -177,10 +174,12 @@ def _first_match(join: Join, first: Annotated, second: Annotated, move: Move) ->
     layout = [*names, *_without(one.columns, names), *_without(other.columns, names)]
     unique = [f"_clew_at_{i}" for i in range(len(layout))]
     # The left column of a name stands before the right one.
-    wanted = [*one.columns, *[right(c) for c in second.annotation.columns]]
+    wanted = [*names, *_without(one.columns, names), *map(right, second.annotation.columns)]
     kept = pairs.toDF(*unique).select(*[named(unique[layout.index(c)]).alias(c) for c in wanted])
     once = kept.dropDuplicatesWithinWatermark([left(ID_A), left(ID_B)])
-    return _merged(once, move, first, second, first.references)
+    # New names have no qualifier: give them the one that the left side had.
+    again = once.alias(first.alias) if first.alias else once
+    return _merged(again, move, first, second, first.references)
 
 
 def _without(columns: Sequence[str], names: Sequence[str]) -> list[str]:

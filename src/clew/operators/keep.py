@@ -6,7 +6,7 @@ stays. Only the verb differs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from clew.exceptions import BeyondRowError
@@ -42,7 +42,8 @@ class Keep:
 
     def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
         [source] = inputs
-        return source.with_df(getattr(source.df, self.verb)(*self.args, **(self.options or {})))
+        out = source.with_df(getattr(source.df, self.verb)(*self.args, **(self.options or {})))
+        return replace(out, alias=self.args[0]) if self.verb == "alias" else out
 
 
 def shown(value: object) -> str:

@@ -72,7 +72,10 @@ def test_the_readme_runs(
     names: dict[str, Any] = {"spark": spark, "schema": schema}
     printed = run(code, names)
 
+    [shown] = [text for language, text in blocks("README.md") if language == "text"]
+    table = shown.split("\n\n")[1].splitlines()
     assert "was made from 4 rows of `reports`" in printed
+    assert [line.rstrip() for line in printed.splitlines()[2:7]] == table
     assert "exactness: exact" in printed
     assert [row["ts"] for row in names["why"].rows] == times
 

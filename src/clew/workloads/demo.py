@@ -21,6 +21,7 @@ from rich.table import Table
 from clew.exceptions import ClewError
 from clew.frame.trace import trace
 from clew.query.provenance import open_store
+from clew.query.show import count
 from clew.workloads import linear_road
 from clew.workloads.files import write_files
 
@@ -187,7 +188,7 @@ def _show_by_car(reports: Rows, console: Console) -> None:
 def _show_forward(prov: Provenance, report: Row, console: Console) -> None:
     what = prov.forward("reports", report)
     counts = {name: len(what.of(name)) for name in what.rows.streams}
-    said = " and ".join(f"{count} rows of `{name}`" for name, count in counts.items())
+    said = " and ".join(f"{count(n, 'row')} of `{name}`" for name, n in counts.items())
     console.print(
         f"\n[bold]What did the report of car {report['car']} at {report['ts']:%H:%M:%S} lead to?[/]"
         f" {said} ({what.seconds * 1000:.0f} ms)"

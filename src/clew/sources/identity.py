@@ -9,6 +9,7 @@ what a frame offers and takes the strongest; the user can name another.
 from __future__ import annotations
 
 import logging
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(ABC):
     """How the rows of a source are told apart."""
 
     kind: ClassVar[str]
@@ -35,9 +36,9 @@ class Identity:
     position: ClassVar[str]
     unique: ClassVar[bool] = True
 
+    @abstractmethod
     def columns(self, schema: StructType) -> tuple[Column, Column, Column]:
         """Return the two halves of the id and the segment's readable name."""
-        raise NotImplementedError
 
     def describe(self) -> dict[str, object]:
         """Write the identity as plain data, for the store and for people."""

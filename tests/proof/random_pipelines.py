@@ -32,8 +32,8 @@ _SIDE_BY_SIDE = 6
 
 def outcomes(setting: Setting) -> Iterator[Outcome]:
     """Check random pipelines in batch and as streams, at parallelism 1 and 2."""
-    batches = 12 if setting.quick else 120
-    streams = 6 if setting.quick else 48
+    batches = 12 if setting.quick else 150
+    streams = 6 if setting.quick else 60
     for number in range(batches):
         yield from _batch(setting, setting.seed + number)
     for at in range(0, streams, _SIDE_BY_SIDE):
@@ -109,7 +109,9 @@ def _is_valid(spec: Any, frames: Mapping[str, DataFrame]) -> bool:
 def _replays_in_batch(spec: Any) -> bool:
     # Where Spark may keep any of several rows, it may keep another one the next time. And a full
     # join of two streams pairs null keys, a full join in batch does not.
-    return is_settled(spec.root) and not any(isinstance(n, Join) and n.how == "full" for n in walk(spec.root))
+    return is_settled(spec.root) and not any(
+        isinstance(n, Join) and n.how == "full" for n in walk(spec.root)
+    )
 
 
 def _explain(model: Any, found: list[Traced], spec: Any) -> str:

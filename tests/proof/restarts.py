@@ -15,7 +15,7 @@ def outcomes(setting: Setting) -> Iterator[Outcome]:
     """Kill at each point in turn, restart, and compare with an undisturbed run."""
     points = POINTS[8:9] if setting.quick else POINTS
     calm, stormy = setting.folder / "calm", setting.folder / "stormy"
-    write_input(calm)
+    write_input(calm, batches=8 if setting.quick else len(POINTS))
     stormy.mkdir()
     (stormy / "in").symlink_to(calm / "in")
     assert run(calm) == "finished"

@@ -35,8 +35,9 @@ POINTS = tuple((step, nth) for step in STEPS for nth in (1, 2))
 """Each step of a batch, in the first batch that reaches it and in a later one."""
 
 
-def write_input(folder: Path) -> None:
-    batches = [
+def write_input(folder: Path, batches: int = 8) -> None:
+    """Write the input; each kill may let one batch through, so many kills need many batches."""
+    rows = [
         [
             {
                 "rid": 10 * batch + i,
@@ -46,9 +47,9 @@ def write_input(folder: Path) -> None:
             }
             for i in range(3)
         ]
-        for batch in range(8)
+        for batch in range(batches)
     ]
-    write_batches(folder / "in", READINGS, batches)
+    write_batches(folder / "in", READINGS, rows)
 
 
 def run(folder: Path, *kill: str) -> str:

@@ -16,7 +16,7 @@ from clew.testing import committed_files, write_batches
 from frames import READINGS, at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
 STEPS = (
     "batch begun",
@@ -96,11 +96,3 @@ def holdings(folder: Path) -> Holdings:
         ),
         Counter(read_json(path)["batch"] for path in commits),
     )
-
-
-def kill_chain(folder: Path, points: Sequence[tuple[str, int]]) -> Iterator[str]:
-    """Run the stream once for each point, killing it there, and then to its end."""
-    write_input(folder)
-    for step, nth in points:
-        yield run(folder, step, str(nth))
-    yield run(folder)

@@ -22,7 +22,8 @@ def test_killed_and_restarted_stream_holds_what_an_undisturbed_one_does(tmp_path
     stormy = tmp_path / "stormy"
     stormy.mkdir()
     (stormy / "in").symlink_to(calm / "in")
-    lines = list(kill_chain_without_input(stormy))
+    lines = [run(stormy, step, str(nth)) for step, nth in POINTS]
+    lines.append(run(stormy))
 
     assert [line.split(",")[0] for line in lines] == [
         *[f"killed at {step}" for step, _ in POINTS],
@@ -33,8 +34,3 @@ def test_killed_and_restarted_stream_holds_what_an_undisturbed_one_does(tmp_path
     assert after.edges == before.edges
     assert after.rows == before.rows
     assert max(after.edges.values()) == 1
-
-
-def kill_chain_without_input(folder: Path) -> list[str]:
-    lines = [run(folder, step, str(nth)) for step, nth in POINTS]
-    return [*lines, run(folder)]

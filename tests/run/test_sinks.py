@@ -184,6 +184,22 @@ def test_settings_that_cannot_work_are_refused_before_anything_is_written(
     assert not (tmp_path / "prov").exists()
 
 
+def test_a_query_that_spark_refuses_leaves_nothing_behind(
+    readings: clew.TracedFrame, tmp_path: Path
+) -> None:
+    from pyspark.errors import AnalysisException
+
+    counted = readings.groupBy("meter").count()
+    with pytest.raises(AnalysisException, match="watermark"):
+        counted.writeStream.provenance(str(tmp_path / "prov")).queryName("n").start()
+    assert not (tmp_path / "prov").exists()
+
+    start(readings.writeStream.provenance(str(tmp_path / "prov")).queryName("all"))
+    with pytest.raises(AnalysisException, match="watermark"):
+        counted.writeStream.provenance(str(tmp_path / "prov")).queryName("n").start()
+    assert [s.name for s in clew.open(str(tmp_path / "prov")).streams()] == ["all", "readings"]
+
+
 def test_a_folder_that_is_no_store_is_left_alone(
     readings: clew.TracedFrame, tmp_path: Path
 ) -> None:

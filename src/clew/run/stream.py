@@ -26,8 +26,15 @@ from clew.run.sink import (
     Sink,
     TableSink,
 )
-from clew.store.commit import forget_writer, make_store, put_json, put_stream, read_stream
-from clew.store.layout import read_json, store_root
+from clew.store.commit import (
+    forget_streams,
+    forget_writer,
+    make_store,
+    put_json,
+    put_stream,
+    read_stream,
+)
+from clew.store.layout import header_file, read_json, store_root
 from clew.version import __version__
 
 if TYPE_CHECKING:
@@ -237,11 +244,14 @@ class TracedStreamWriter:
         rows = interpret(self._node, SETS)
         df = rows.df.drop(*rows.references)
         sink.prepare(self._sample(df, keep_id=settings.keep_id))
+        is_new = not header_file(settings.root).exists()
         make_store(settings.root, __version__)
         checkpoint = self._checkpoint(settings.root)
         run = _run_of(checkpoint)
         _admit(settings, name, run)
-        for stream in describe_streams(self._node, name, SETS.name, run):
+        streams = describe_streams(self._node, name, SETS.name, run)
+        unknown = [s["name"] for s in streams if read_stream(settings.root, s["name"]) is None]
+        for stream in streams:
             put_stream(settings.root, stream)
         job = BatchJob(
             root=str(settings.root),
@@ -256,7 +266,12 @@ class TracedStreamWriter:
         writer: Any = df.writeStream.queryName(name).outputMode("append")
         writer = writer.option("checkpointLocation", str(checkpoint))
         writer = writer.trigger(**self._trigger) if self._trigger else writer
-        started: StreamingQuery = writer.foreachBatch(job.__call__).start()
+        try:
+            started: StreamingQuery = writer.foreachBatch(job.__call__).start()
+        except Exception:
+            # Spark refuses some queries only now, e.g. an aggregate without a watermark.
+            forget_streams(settings.root, unknown, whole=is_new)
+            raise
         return started
 
     def _sample(self, df: DataFrame, *, keep_id: bool) -> DataFrame:

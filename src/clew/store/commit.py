@@ -29,6 +29,7 @@ from clew.store.layout import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 
@@ -121,6 +122,20 @@ def forget_writer(root: Path, writer: str) -> None:
     shutil.rmtree(batches_folder(root, writer), ignore_errors=True)
     shutil.rmtree(edges_folder(root, writer, "0" * 8, 0).parent, ignore_errors=True)
     shutil.rmtree(root / "rows" / quote_name(writer), ignore_errors=True)
+
+
+def forget_streams(root: Path, names: Iterable[str], *, whole: bool) -> None:
+    """Take back streams that were described for a query which then did not start.
+
+    Args:
+        root: The store.
+        names: The streams that the store did not know before.
+        whole: The store itself was made for that query.
+    """
+    for name in names:
+        stream_file(root, name).unlink(missing_ok=True)
+    if whole:
+        shutil.rmtree(root, ignore_errors=True)
 
 
 def read_stream(root: Path, name: str) -> dict[str, Any] | None:

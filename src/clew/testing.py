@@ -21,7 +21,7 @@ from clew.graph.node import interpret
 from clew.store.layout import EDGES, ROWS, quote_name, read_json, store_root
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
@@ -165,15 +165,3 @@ def _contents(
 
 def _is_content(path: Path, stream: str) -> bool:
     return path.parents[3].name == ROWS and path.parent.name == quote_name(stream)
-
-
-def assert_traces_to(
-    traces: Iterable[Traced],
-    where: Callable[[dict[str, Any]], bool],
-    label: str,
-    expected: set[Any],
-) -> None:
-    """Check that the one row that fits traces to just the labelled source rows."""
-    [row] = [t for t in traces if where(t.values)]
-    found = {ref for _, ref in row.refs(label)}
-    assert found == expected, f"traced to {sorted(found)}, expected {sorted(expected)}"

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from clew.capture.algebra import Annotation, Capture, Gathering, Move, left, right
-from clew.graph.columns import ID_A, ID_B, identify, named
+from clew.graph.columns import ID_A, ID_B, JSON, identify, named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +34,6 @@ _ELEMENT = [
     T.StructField("segment", T.StringType()),
     T.StructField("time", T.TimestampType()),
 ]
-_JSON = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "ignoreNullFields": "false"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,14 +145,14 @@ class SetsCapture(Capture):
         return Move(after, ({from_column(name): F.array(element)},))
 
     def pack(self, before: Annotation) -> Column:
-        return F.to_json(F.struct(*[named(c) for c in before.columns]), _JSON)
+        return F.to_json(F.struct(*[named(c) for c in before.columns]), JSON)
 
     def unpack(self, before: Annotation, packed: Column, by: Sequence[Typed]) -> Move:
         types = _types(before)
         fields = [T.StructField(ID_A, _LONG), T.StructField(ID_B, _LONG)]
         fields += [T.StructField(from_column(s), T.ArrayType(t)) for s, t in types.items()]
         kind = T.StructType(fields)
-        parsed = F.transform(packed, lambda one: F.from_json(one, kind, _JSON))
+        parsed = F.transform(packed, lambda one: F.from_json(one, kind, JSON))
         texts = F.concat_ws("|", F.array_sort(packed))
         read = {
             from_column(s): F.flatten(F.transform(parsed, _field(from_column(s)))) for s in types

@@ -25,6 +25,9 @@ PREFIX = "_clew"
 ID_A = "_clew_a"
 ID_B = "_clew_b"
 
+JSON = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "ignoreNullFields": "false"}
+"""How values are written as JSON so that nothing is lost: microseconds and nulls stay."""
+
 # The second half of an id is the same hash with another start, so that together they have 128 bits.
 _SECOND_SEED = 0x5BD1E995
 
@@ -154,9 +157,5 @@ def as_text(column: Column, kind: T.DataType) -> Column:
     """Write a value of any type as text that is equal for equal values."""
     if isinstance(kind, (T.ArrayType, T.MapType, T.VariantType)):
         ordered = F.array_sort(F.map_entries(column)) if isinstance(kind, T.MapType) else column
-        options = {
-            "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
-            "ignoreNullFields": "false",
-        }
-        return F.to_json(F.struct(ordered.alias("v")), options)
+        return F.to_json(F.struct(ordered.alias("v")), JSON)
     return column.cast("string")

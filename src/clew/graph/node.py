@@ -150,17 +150,6 @@ def _with_references(node: Node, built: Annotated) -> Annotated:
     return replace(built, df=built.df.withColumns(copies), references=(*built.references, *copies))
 
 
-def worst(labels: Sequence[Exactness]) -> Exactness:
-    """Return the weakest of several labels.
-
-    Examples:
-        >>> worst(["exact", "coarse", "superset"])
-        'coarse'
-    """
-    order: tuple[Exactness, ...] = ("exact", "superset", "coarse")
-    return max(labels, key=order.index, default="exact")
-
-
 def describe(node: Node) -> dict[str, Any]:
     """Write the graph as plain data for the store: operators, parameters, topology."""
     numbers: dict[int, int] = {}

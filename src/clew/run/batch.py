@@ -18,7 +18,7 @@ from clew.graph.node import interpret
 from clew.run.describe import check_name, describe_streams
 from clew.run.provenance import BatchJob, clean_rows
 from clew.run.sink import FunctionSink
-from clew.run.stream import Place, place
+from clew.run.stream import Place, check_id_column, place
 from clew.store.commit import forget_writer, make_store, put_stream
 from clew.version import __version__
 
@@ -168,12 +168,7 @@ class TracedWriter:
                 "Check first whether the target is there, or use `append` or `overwrite`."
             )
             raise WriterError(msg)
-        if settings.keep_id and "clew_id" in self._node.columns:
-            msg = (
-                "`keep_id=True` adds a column `clew_id`, and the result has one already.\n\n"
-                'Drop or rename it: `.withColumnRenamed("clew_id", "upstream_id")`.'
-            )
-            raise WriterError(msg)
+        check_id_column(self._node, settings)
         check_name(self._node, name)
         rows = interpret(self._node, SETS)
         make_store(settings.root, __version__)

@@ -7,10 +7,11 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from clew.exceptions import GraphError
-from clew.graph.node import describe, worst
+from clew.graph.node import describe
 from clew.operators.named import Named
 from clew.operators.source import Source
 from clew.store.commit import now
+from clew.store.records import worst
 
 if TYPE_CHECKING:
     from clew.graph.node import Node

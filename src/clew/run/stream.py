@@ -83,6 +83,20 @@ def place(
     return Place(store_root(path), keep_id, on_error, restart, event_time)
 
 
+def check_id_column(node: Node, settings: Place) -> None:
+    """Refuse to add `clew_id` to a result that has such a column.
+
+    Raises:
+        WriterError: It has.
+    """
+    if settings.keep_id and "clew_id" in node.columns:
+        msg = (
+            "`keep_id=True` adds a column `clew_id`, and the result has one already.\n\n"
+            'Drop or rename it: `.withColumnRenamed("clew_id", "upstream_id")`.'
+        )
+        raise WriterError(msg)
+
+
 @dataclass(frozen=True, slots=True)
 class TracedStreamWriter:
     """Spark's `DataStreamWriter`, with provenance.
@@ -298,12 +312,8 @@ class TracedStreamWriter:
             msg = "the frame is not a stream.\n\nUse `.write` for a batch frame."
             raise WriterError(msg)
         sole(self._node.columns, "writeStream")
-        if self._place and self._place.keep_id and "clew_id" in self._node.columns:
-            msg = (
-                "`keep_id=True` adds a column `clew_id`, and the result has one already.\n\n"
-                'Drop or rename it: `.withColumnRenamed("clew_id", "upstream_id")`.'
-            )
-            raise WriterError(msg)
+        if self._place:
+            check_id_column(self._node, self._place)
         time = self._place.event_time if self._place else None
         if time is not None and time not in self._node.columns:
             msg = f"`event_time` names `{time}`, which the result does not have."

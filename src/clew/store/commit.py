@@ -22,7 +22,6 @@ from clew.store.layout import (
     check_store,
     edges_folder,
     header_file,
-    parse_batch_folder,
     quote_name,
     read_json,
     stream_file,
@@ -107,14 +106,6 @@ def commit(root: Path, batch: Commit) -> None:
     """Put a batch into the store for good."""
     path = batch_file(root, batch.writer, batch.run, batch.batch)
     put_json(path, {**asdict(batch), "committed": now()})
-
-
-def last_number(root: Path, writer: str, run: str) -> int:
-    """Return the highest batch number that a run committed, or -1."""
-    folder = batches_folder(root, writer)
-    names = [p.stem for p in folder.glob("*.json")] if folder.is_dir() else []
-    found = [parsed for parsed in map(parse_batch_folder, names) if parsed]
-    return max((number for each, number in found if each == run), default=-1)
 
 
 def forget_writer(root: Path, writer: str) -> None:

@@ -95,7 +95,7 @@ def _session(folder: Path) -> SparkSession:
     from pyspark.sql import SparkSession
 
     logging.getLogger("py4j").setLevel(logging.ERROR)
-    session = (
+    return (
         SparkSession.builder.master("local[*]")
         .appName("clew demo")
         .config("spark.ui.enabled", "false")
@@ -108,8 +108,6 @@ def _session(folder: Path) -> SparkSession:
         .config("spark.driver.bindAddress", "127.0.0.1")
         .getOrCreate()
     )
-    session.sparkContext.setLogLevel("ERROR")
-    return session
 
 
 def _stream(spark: SparkSession, folder: Path, console: Console) -> float:

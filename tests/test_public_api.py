@@ -98,11 +98,12 @@ def test_asking_needs_no_spark() -> None:
 
 
 LAYERS = [
-    {"exceptions", "model", "version"},
+    {"exceptions", "model", "steps", "version"},
     {"graph"},
     {"capture", "sources"},
     {"operators"},
     {"store"},
+    {"unfold"},
     {"run"},
     {"frame"},
     {"query"},

@@ -13,7 +13,8 @@ runs a callback elsewhere, so each one can be rebuilt from its positional argume
     ├── SourceError                 while a source is wrapped
     │   └── IdentityError           (ValueError) no usable row identity
     ├── CaptureError                while provenance is carried
-    │   └── OpaqueOperatorError     (ValueError) a function that hides how rows follow
+    │   ├── OpaqueOperatorError     (ValueError) a function that hides how rows follow
+    │   └── CaptureRefusedError     (ValueError) a way of capture that cannot serve this query
     ├── RunError                    while a traced query is started or runs
     │   └── WriterError             (ValueError) a writer setting that cannot work
     ├── StoreError                  while a store is opened, read or written
@@ -21,6 +22,7 @@ runs a callback elsewhere, so each one can be rebuilt from its positional argume
     │   ├── StoreVersionError       (ValueError)
     │   └── StoreConflictError      (ValueError) two things of one name
     └── QueryError                  while a question is answered
+        ├── ReplayError             (RuntimeError) what a replay needs is not there, or differs
         ├── UnknownStreamError      (LookupError)
         └── RowNotFoundError        (LookupError)
 """
@@ -114,6 +116,22 @@ class OpaqueOperatorError(CaptureError, ValueError):
         )
 
 
+class CaptureRefusedError(CaptureError, ValueError):
+    """A way to capture provenance cannot serve this query."""
+
+    def __init__(self, capture: str, why: str) -> None:
+        super().__init__(capture, why)
+        self.capture = capture
+        self.why = why
+
+    def __str__(self) -> str:
+        return (
+            f'`capture="{self.capture}"` cannot serve this query: {self.why}.\n\n'
+            'Write `capture="sets"`, which carries the rows themselves, or leave `capture` out: '
+            "clew then chooses by itself.\n\nMore: docs/how-to/choose-a-capture.md"
+        )
+
+
 class RunError(ClewError):
     """A traced query cannot start or go on."""
 
@@ -165,6 +183,10 @@ class StoreConflictError(StoreError, ValueError):
 
 class QueryError(ClewError):
     """A question about provenance cannot be answered."""
+
+
+class ReplayError(QueryError, RuntimeError):
+    """A replay lacks what it needs, or gives something else than the query did."""
 
 
 class UnknownStreamError(QueryError, LookupError):

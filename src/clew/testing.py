@@ -18,7 +18,11 @@ import pyarrow.parquet as pq
 from clew.capture.sets import SETS, from_column
 from clew.graph.columns import is_hidden
 from clew.graph.node import interpret
-from clew.store.layout import EDGES, ROWS, quote_name, read_json, store_root
+from clew.store.edges import EDGES as _EDGES
+from clew.store.edges import is_packed
+from clew.store.layout import BATCHES, EDGES, ROWS, UNFOLDED, quote_name, read_json, store_root
+from clew.store.packed import unpack
+from clew.unfold.retrieve import Selection, retrieve
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from clew.frame.frame import TracedFrame
+    from clew.unfold.choose import CaptureName
 
 _FIRST_MTIME = 1_700_000_000
 
@@ -104,6 +109,36 @@ def stream_traces(frame: TracedFrame, checkpoint: str | Path, into: list[Traced]
     return started.start()
 
 
+def batch_traces(frame: TracedFrame, folder: str | Path, capture: CaptureName) -> list[Traced]:
+    """Write a batch frame to a store under a capture and return every row with its source rows."""
+    place = Path(folder) / "prov"
+    writer = frame.write.provenance(str(place), name="result", capture=capture)
+    writer.format("noop").mode("append").save()
+    if capture == "intervals":
+        retrieve(store_root(place), "result", frame.node, Selection())
+    return all_traces(place, "result")
+
+
+def start_stream(
+    frame: TracedFrame, folder: str | Path, capture: CaptureName, name: str = "result"
+) -> StreamingQuery:
+    """Start a stream into a store under a capture, over what is there."""
+    place = Path(folder)
+    writer = frame.writeStream.provenance(str(place / "prov"), capture=capture).queryName(name)
+    writer = writer.option("checkpointLocation", str(place / "chk")).trigger(availableNow=True)
+    return writer.start()
+
+
+def finish_stream(
+    query: StreamingQuery, frame: TracedFrame, folder: str | Path, name: str = "result"
+) -> list[Traced]:
+    """Wait for such a stream and return every row with its source rows."""
+    query.awaitTermination()
+    place = Path(folder) / "prov"
+    retrieve(store_root(place), name, frame.node, Selection())
+    return all_traces(place, name)
+
+
 def read_annotated(rows: DataFrame) -> list[Traced]:
     """Read rows that carry their source rows in hidden columns."""
     prefix = from_column("")
@@ -121,9 +156,10 @@ def read_annotated(rows: DataFrame) -> list[Traced]:
 
 
 def committed_files(store: str | Path, writer: str) -> list[str]:
-    """List the files that a writer committed."""
+    """List the files that a writer committed, unfoldings included."""
     root = store_root(str(store))
-    commits = sorted((root / "batches" / quote_name(writer)).glob("*.json"))
+    commits = sorted((root / BATCHES / quote_name(writer)).glob("*.json"))
+    commits += sorted((root / UNFOLDED / quote_name(writer)).glob("*.json"))
     return [str(root / name) for path in commits for name in read_json(path)["files"]]
 
 
@@ -137,13 +173,13 @@ def all_traces(store: str | Path, stream: str, *, sink: str | None = None) -> li
     con = duckdb.connect()
     con.execute("SET TimeZone = 'UTC'")
     own = _contents(con, files, stream)
-    found = con.execute(
-        "SELECT sink_a, sink_b, source, source_a, source_b FROM read_parquet(?) WHERE sink = ?",
-        [edges, stream],
-    ).fetchall()
-    named = {
-        r[0] for r in con.execute("SELECT DISTINCT sink FROM read_parquet(?)", [edges]).fetchall()
-    }
+    table = pa.concat_tables([_edges(Path(f)) for f in edges])
+    found = [
+        (e["sink_a"], e["sink_b"], e["source"], e["source_a"], e["source_b"])
+        for e in table.to_pylist()
+        if e["sink"] == stream
+    ]
+    named = set(table.column("sink").to_pylist())
     contents = {s: dict(_contents(con, files, s)) for s in {row[2] for row in found} - named}
     behind: dict[tuple[int, int], dict[str, list[dict[str, Any]]]] = {}
     for a, b, source, sa, sb in found:
@@ -151,6 +187,11 @@ def all_traces(store: str | Path, stream: str, *, sink: str | None = None) -> li
             rows = behind.setdefault((a, b), {}).setdefault(source, [])
             rows.append(contents[source][sa, sb])
     return [Traced(values, behind.get(row_id, {})) for row_id, values in own]
+
+
+def _edges(path: Path) -> pa.Table:
+    table = pq.read_table(path, partitioning=None)
+    return (unpack(table) if is_packed(str(path)) else table).cast(_EDGES)
 
 
 def _contents(

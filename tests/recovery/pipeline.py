@@ -15,7 +15,7 @@ sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / 
 
 
 def kill_at(step: str, occurrence: int) -> None:
-    from clew.run.steps import listen
+    from clew.steps import listen
 
     seen = 0
 

@@ -1,36 +1,60 @@
-"""Edges are the same from files and from memory."""
+"""Edges are the same from files and from memory, raw and packed."""
 
 from __future__ import annotations
 
+import json
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from clew.exceptions import StoreError
 from clew.store import edges
 from clew.store.edges import EdgeReader
 from clew.store.engine import Engine
+from clew.store.packed import BLOCK, pack
 from clew.store.reader import Store
 from store.build import StoreBuilder
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterable
 
     from clew.store.reader import Snapshot
+    from store.build import EdgeTuple
 
     Found = list[tuple[object, ...]]
 
 
-@pytest.fixture
-def builder(tmp_path: Path) -> StoreBuilder:
+def pack_store(root: Path, *, row_group: int = 2 * BLOCK) -> None:
+    """Put a packed file in the place of each file of edges."""
+    for commit in root.glob("batches/*/*.json"):
+        batch = json.loads(commit.read_text())
+        for i, each in enumerate(batch["files"]):
+            if each.startswith("edges/"):
+                raw = root / each
+                packed = raw.with_name(f"packed-{i}.parquet")
+                pq.write_table(pack(pq.read_table(raw)), packed, row_group_size=row_group)
+                raw.unlink()
+                batch["files"][i] = str(packed.relative_to(root))
+        commit.write_text(json.dumps(batch))
+
+
+@pytest.fixture(params=["raw", "packed"])
+def builder(tmp_path: Path, request: pytest.FixtureRequest) -> StoreBuilder:
     store = StoreBuilder(tmp_path)
     store.sink("s", ["r", "q"])
     store.sink("t", ["r"])
     store.batch("s", 0, edges=[("s", 1, 0, "r", 7, 0), ("s", 1, 0, "q", 7, 0)])
     store.batch("t", 0, edges=[("t", 1, 0, "r", 7, 0)])
     store.batch("s", 1, edges=[("s", 1, 0, "r", 8, 0), ("s", 2, 0, "r", 7, 0)])
+    if request.param == "packed":
+        pack_store(tmp_path)
     return store
 
 
@@ -148,7 +172,7 @@ def test_a_file_that_is_gone_when_it_is_loaded_is_an_error(builder: StoreBuilder
     engine = Engine(builder.root)
     reader = EdgeReader(engine)
     snapshot = Store(builder.root).snapshot()
-    gone = builder.root / "edges/s/3f2a90bc-0000000001/part-0.parquet"
+    [gone] = (builder.root / "edges/s/3f2a90bc-0000000001").iterdir()
     text = gone.read_bytes()
     gone.unlink()
     reader.begin()
@@ -159,3 +183,84 @@ def test_a_file_that_is_gone_when_it_is_loaded_is_an_error(builder: StoreBuilder
 
     gone.write_bytes(text)
     assert len(find(reader, engine, snapshot, "sink", ("s", 1))) == 3
+
+
+def test_a_packed_file_that_is_damaged_is_an_error(tmp_path: Path) -> None:
+    store = StoreBuilder(tmp_path)
+    store.sink("s", ["r"])
+    store.batch("s", 0, edges=[("s", 1, 0, "r", 7, each) for each in (0, 2, 5)])
+    pack_store(tmp_path)
+    [path] = tmp_path.glob("edges/s/*/*")
+    packed = pq.read_table(path)
+    place = packed.column_names.index("hi")
+    pq.write_table(packed.set_column(place, "hi", pa.array([6])), path)
+    engine = Engine(tmp_path)
+    reader = EdgeReader(engine)
+    for _ in ("files", "memory"):
+        reader.begin()
+
+        with pytest.raises(StoreError, match="does not add up"):
+            find(reader, engine, Store(tmp_path).snapshot(), "sink", ("s", 1))
+
+
+@st.composite
+def windows(draw: st.DrawFn) -> list[EdgeTuple]:
+    """Windows that slide over two segments, and edges to rows of a named frame."""
+    size, step = draw(st.integers(1, 30)), draw(st.integers(1, 10))
+    left_out = draw(st.sets(st.integers(0, 300), max_size=40))
+    edges: set[EdgeTuple] = set()
+    for i in range(draw(st.integers(1, 60))):
+        segment = draw(st.sampled_from([7, -8]))
+        positions = set(range(i * step, i * step + size)) - left_out
+        edges |= {("s", i % 50, 0, "r", segment, each) for each in positions}
+        edges |= {
+            ("s", i % 50, 0, "q", -i, i),
+            ("q", -i, i, "r", segment, min(positions, default=0)),
+        }
+    return sorted(edges)
+
+
+def all_edges(
+    root: Path, questions: int, near: str, asked: pa.Table, ways: list[str] | None
+) -> list[tuple[object, ...]]:
+    engine = Engine(root)
+    reader = EdgeReader(engine)
+    for _ in range(questions):
+        reader.begin()
+    files = Store(root).snapshot().edge_files(["s"])
+    with engine.session() as session:
+        found = reader.join(session, files, near, asked, ways)
+    engine.close()
+    return sorted(tuple(each.values()) for each in found.to_pylist())
+
+
+@settings(
+    max_examples=25, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+@given(
+    edges=windows(),
+    near=st.sampled_from(["sink", "source"]),
+    picks=st.lists(st.integers(0, 10_000), min_size=1, max_size=8),
+    ways=st.sampled_from([None, ["s"], ["r"], ["q", "s"]]),
+)
+def test_packed_files_answer_as_raw_ones_do(
+    edges: list[EdgeTuple], near: str, picks: list[int], ways: list[str] | None
+) -> None:
+    ids = {("r", 7, 10_000), ("s", 1, 1)}
+    for pick in picks:
+        edge = edges[pick % len(edges)]
+        ids.add(edge[:3] if near == "sink" else edge[3:])
+    columns: Iterable[tuple[object, ...]] = zip(*sorted(ids), strict=True)
+    asked = pa.table(dict(zip(("stream", "a", "b"), map(list, columns), strict=True)))
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        store = StoreBuilder(root)
+        store.sink("s", ["r", "q"])
+        for number in range(2):
+            store.batch("s", number, edges=edges[number::2])
+        raw = all_edges(root, 1, near, asked, ways)
+        pack_store(root)
+
+        assert all_edges(root, 1, near, asked, ways) == raw
+        assert all_edges(root, 2, near, asked, ways) == raw
+    assert raw or ways is not None

@@ -39,11 +39,11 @@ def test_paths_of_a_batch_are_those_of_the_reference() -> None:
         == "/prov/batches/stopped/3f2a90bc-0000000007.json"
     )
     assert (
-        str(layout.edges_folder(root, "stopped", "3f2a90bc", 7))
+        str(layout.edges_folder(root, "stopped", layout.batch_folder("3f2a90bc", 7)))
         == "/prov/edges/stopped/3f2a90bc-0000000007"
     )
     assert (
-        str(layout.rows_folder(root, "stopped", "3f2a90bc", 7, "reports"))
+        str(layout.rows_folder(root, "stopped", layout.batch_folder("3f2a90bc", 7), "reports"))
         == "/prov/rows/stopped/3f2a90bc-0000000007/reports"
     )
 

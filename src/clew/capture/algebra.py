@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType, StructType
@@ -100,6 +100,33 @@ class Gathering:
         return self.after.apply(df, list(self.aggregates))
 
 
+@dataclass(frozen=True, slots=True)
+class Members:
+    """The rows of all groups of an aggregation, each with the keys of its group.
+
+    Attributes:
+        rows: The rows' hidden columns, and the keys; a row of several groups stands there as often.
+        keys: The keys, in the order in which they make the group's id.
+    """
+
+    rows: DataFrame
+    keys: Sequence[Typed]
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Which rows a stateful step takes in, and their annotation inside it."""
+
+    annotation: Annotation
+    condition: Column | None = None
+
+    def apply(self, df: DataFrame, old: Sequence[str]) -> DataFrame:
+        """Keep the rows that are taken in."""
+        out = df if self.condition is None else df.filter(self.condition)
+        gone = [name for name in old if name not in self.annotation.columns]
+        return out.drop(*gone) if gone else out
+
+
 class Capture(ABC):
     """A way to carry provenance: an implementation of the moves and nothing else.
 
@@ -107,6 +134,16 @@ class Capture(ABC):
     """
 
     name: str
+
+    def enter(self, node: int) -> None:  # noqa: B027 (most captures need not know)
+        """Note which node of the graph is interpreted next."""
+
+    def admit(self, before: Annotation, time: Column | None) -> Admission:
+        """A stateful step of a stream takes rows in; `time` is what it compares with the watermark.
+
+        Spark itself drops late rows, so there is nothing to do while a stream runs.
+        """
+        return Admission(before)
 
     @abstractmethod
     def at_source(self, origin: Origin) -> Move:
@@ -117,8 +154,16 @@ class Capture(ABC):
         """Several rows come from one; `by` tells them apart."""
 
     @abstractmethod
-    def gather(self, before: Annotation, keys: Sequence[Typed]) -> Gathering:
-        """One row comes from all rows of a group; `keys` identify the group."""
+    def gather(
+        self, before: Annotation, keys: Sequence[Typed], members: Callable[[], Members]
+    ) -> Gathering:
+        """One row comes from all rows of a group.
+
+        Args:
+            before: The annotation of the rows.
+            keys: What identifies the group, on its one row.
+            members: Finds the rows of the groups; for captures that look groups up afterwards.
+        """
 
     @abstractmethod
     def spread(self, before: Annotation, partition: Sequence[Column]) -> Move:

@@ -16,14 +16,14 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from clew.capture.algebra import Annotation, Capture, Gathering, Move, left, right
-from clew.graph.columns import ID_A, ID_B, JSON, identify, named
+from clew.graph.columns import ID_A, ID_B, JSON, ids_text, named, own_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import Column
 
-    from clew.capture.algebra import Field, Origin, Typed
+    from clew.capture.algebra import Field, Members, Origin, Typed
 
 FROM = "_clew_from_"
 
@@ -84,14 +84,16 @@ class SetsCapture(Capture):
     def derive(self, before: Annotation, by: Sequence[Typed]) -> Move:
         # Equal rows made from one row cannot be told apart, so the ids are not unique after this.
         after = _sets(unique=False, types=_types(before), repeats=before.streams)
-        return Move(after, (_own_id([(named(ID_A), _LONG), (named(ID_B), _LONG), *by]),))
+        return Move(after, (own_id([(named(ID_A), _LONG), (named(ID_B), _LONG), *by]),))
 
-    def gather(self, before: Annotation, keys: Sequence[Typed]) -> Gathering:
+    def gather(
+        self, before: Annotation, keys: Sequence[Typed], members: Callable[[], Members]
+    ) -> Gathering:
         columns = {from_column(s): named(from_column(s)) for s in before.streams}
         aggregates = {name: F.flatten(F.collect_list(col)) for name, col in columns.items()}
         after = _sets(unique=True, types=_types(before), repeats=before.streams)
         steps = _without_repeats(_types(before), before.repeats)
-        return Gathering(aggregates, Move(after, (*steps, _own_id(keys))))
+        return Gathering(aggregates, Move(after, (*steps, own_id(keys))))
 
     def spread(self, before: Annotation, partition: Sequence[Column]) -> Move:
         window = Window.partitionBy(*partition)
@@ -103,7 +105,7 @@ class SetsCapture(Capture):
         return Move(after, (gathered, *_without_repeats(_types(before), before.repeats)))
 
     def pair(self, first: Annotation, second: Annotation) -> Move:
-        own = _own_id([(named(side(c)), _LONG) for side in (left, right) for c in (ID_A, ID_B)])
+        own = own_id([(named(side(c)), _LONG) for side in (left, right) for c in (ID_A, ID_B)])
         return _together(first, second, own, unique=first.unique and second.unique)
 
     def witness(self, first: Annotation, second: Annotation) -> Move:
@@ -121,7 +123,7 @@ class SetsCapture(Capture):
         moves = []
         for branch, side in enumerate((first, second)):
             missing = {from_column(s): _empty(t) for s, t in types.items() if s not in side.streams}
-            own = _own_id([(named(ID_A), _LONG), (named(ID_B), _LONG), (F.lit(branch), _LONG)])
+            own = own_id([(named(ID_A), _LONG), (named(ID_B), _LONG), (F.lit(branch), _LONG)])
             moves.append(Move(after, ({**own, **missing},)))
         return moves[0], moves[1]
 
@@ -153,13 +155,12 @@ class SetsCapture(Capture):
         fields += [T.StructField(from_column(s), T.ArrayType(t)) for s, t in types.items()]
         kind = T.StructType(fields)
         parsed = F.transform(packed, lambda one: F.from_json(one, kind, JSON))
-        texts = F.concat_ws("|", F.array_sort(packed))
         read = {
             from_column(s): F.flatten(F.transform(parsed, _field(from_column(s)))) for s in types
         }
         after = _sets(unique=False, types=types, repeats=before.streams)
         steps = _without_repeats(types, frozenset(before.streams))
-        return Move(after, (_own_id([(texts, T.StringType()), *by]), read, *steps))
+        return Move(after, (own_id([(ids_text(parsed), T.StringType()), *by]), read, *steps))
 
 
 SETS = SetsCapture()
@@ -183,11 +184,6 @@ def _types(annotation: Annotation) -> Mapping[str, T.StructType]:
 
 def _time(column: str | None) -> Column:
     return (named(column) if column else F.lit(None)).cast("timestamp")
-
-
-def _own_id(parts: Sequence[Typed]) -> dict[str, Column]:
-    a, b = identify(parts)
-    return {ID_A: a, ID_B: b}
 
 
 def _empty(kind: T.StructType) -> Column:

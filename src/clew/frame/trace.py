@@ -10,6 +10,7 @@ from clew.frame.frame import TracedFrame
 from clew.graph.columns import refuse_reserved, sole
 from clew.graph.node import Node
 from clew.operators.source import Source
+from clew.sources.again import read_again
 from clew.sources.identity import choose_identity
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ def trace(
     event_time: str | None = None,
     id: str | Sequence[str] | None = None,
     content: bool = True,
+    again: DataFrame | None = None,
 ) -> TracedFrame:
     """Wrap a DataFrame, streaming or batch, so that its rows can be traced.
 
@@ -37,6 +39,8 @@ def trace(
             the strongest that the source offers: `clew_id` of an upstream query, Kafka offsets,
             row ids of Delta or Iceberg, position in a Parquet file, and last a hash of the content.
         content: Keep the content of source rows that contributed. Without it answers hold ids only.
+        again: The same rows as a table, for a stream that clew cannot read a second time by
+            itself: `spark.read.schema(s).json("in/")`. Parquet and ORC files need none.
 
     Raises:
         SourceError: The source cannot be traced as given; the message says what to change.
@@ -63,4 +67,11 @@ def trace(
         raise SourceError(msg)
     identity = choose_identity(df, id)
     origin = Origin(name, identity, df.schema, event_time, content)
-    return TracedFrame(Node(Source(origin, df)))
+    if again is not None and (again.isStreaming or again.schema.names != df.schema.names):
+        msg = (
+            "`again` must be a table with the columns of the source, "
+            f"{', '.join(f'`{c}`' for c in df.columns)}.\n\nRead the same data with "
+            "`spark.read` and the same schema."
+        )
+        raise SourceError(msg)
+    return TracedFrame(Node(Source(origin, df, read_again(df, identity, again))))

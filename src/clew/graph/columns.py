@@ -25,6 +25,9 @@ PREFIX = "_clew"
 ID_A = "_clew_a"
 ID_B = "_clew_b"
 
+WATERMARK = "spark.watermarkDelayMs"
+"""The mark in a column's metadata by which Spark knows the event time that a watermark is on."""
+
 JSON = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "ignoreNullFields": "false"}
 """How values are written as JSON so that nothing is lost: microseconds and nulls stay."""
 
@@ -139,6 +142,21 @@ def identify(columns: Sequence[tuple[Column, T.DataType]]) -> tuple[Column, Colu
     """
     parts = [part for column, kind in columns for part in _parts(column, kind)]
     return F.xxhash64(F.lit(0), *parts), F.xxhash64(F.lit(_SECOND_SEED), *parts)
+
+
+def own_id(columns: Sequence[tuple[Column, T.DataType]]) -> dict[str, Column]:
+    """Compute a derived row's id from what it was derived from."""
+    a, b = identify(columns)
+    return {ID_A: a, ID_B: b}
+
+
+def ids_text(rows: Column) -> Column:
+    """Write the ids of an array of annotations as one text, the same in any order."""
+
+    def text(row: Column) -> Column:
+        return F.concat_ws(":", row[ID_A].cast("string"), row[ID_B].cast("string"))
+
+    return F.concat_ws("|", F.array_sort(F.transform(rows, text)))
 
 
 def _parts(column: Column, kind: T.DataType) -> list[Column]:

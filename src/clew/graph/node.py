@@ -16,7 +16,7 @@ from clew.exceptions import GraphError
 from clew.graph.columns import named, reference_name, user_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
@@ -129,14 +129,21 @@ class Node:
         return StructType([f for f in plain.df.schema.fields if f.name not in hidden])
 
 
-def interpret(node: Node, capture: Capture) -> Annotated:
-    """Build the Spark DataFrame of a node under a capture method."""
+def interpret(node: Node, capture: Capture, *, check: bool = True) -> Annotated:
+    """Build the Spark DataFrame of a node under a capture method.
+
+    Args:
+        node: The node.
+        capture: How provenance is carried.
+        check: Compare the columns with those of the plain query.
+    """
     built: dict[int, Annotated] = {}
     for each in node.walk():
         inputs = [built[i.id] for i in each.inputs]
+        capture.enter(each.id)
         built[each.id] = _with_references(each, each.operator.annotate(inputs, capture))
     out = built[node.id]
-    if user_columns(out.df) != node.columns:
+    if check and user_columns(out.df) != node.columns:
         msg = f"traced columns {user_columns(out.df)} are not those of the query, {node.columns}"
         raise GraphError(msg)
     return out
@@ -148,6 +155,19 @@ def _with_references(node: Node, built: Annotated) -> Annotated:
     users = user_columns(built.df)
     copies = {reference_name(node.id, p): named(users[p]) for p in sorted(node.referenced)}
     return replace(built, df=built.df.withColumns(copies), references=(*built.references, *copies))
+
+
+def rebuilt(node: Node, operators: Mapping[int, Operator]) -> Node:
+    """Return the same graph with other operators at some nodes, e.g. other sources.
+
+    Nodes keep their numbers, so that references by `frame["column"]` still find their columns.
+    """
+    made: dict[int, Node] = {}
+    for each in node.walk():
+        inputs = tuple(made[i.id] for i in each.inputs)
+        operator = operators.get(each.id, each.operator)
+        made[each.id] = Node(operator, inputs, each.id, each.referenced)
+    return made[node.id]
 
 
 def describe(node: Node) -> dict[str, Any]:

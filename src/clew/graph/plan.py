@@ -48,6 +48,13 @@ def analysed(text: str) -> list[str]:
     return [line for line in lines[1:] if line.strip()]
 
 
+def optimized(text: str) -> list[str]:
+    """Cut the lines of the optimized plan out of what `explain` returned."""
+    _, _, rest = text.partition("== Optimized Logical Plan ==\n")
+    plan, _, _ = rest.partition("\n== Physical Plan ==")
+    return [line for line in plan.split("\n") if line.strip()]
+
+
 def operators(df: DataFrame) -> Counter[str]:
     """Count the operators in a frame's analysed plan."""
     known = _known.get(df)

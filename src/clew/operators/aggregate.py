@@ -8,27 +8,44 @@ annotation is gathered by further aggregates beside them. A group's id is a hash
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from clew.capture.algebra import Members
 from clew.exceptions import BeyondRowError, GraphError
-from clew.graph.columns import is_hidden, named, sole
+from clew.graph.columns import WATERMARK, is_hidden, named, sole
 from clew.graph.node import Annotated, Node
 from clew.graph.plan import change, describe
 from clew.operators.keep import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame
 
-    from clew.capture.algebra import Capture, Typed
+    from clew.capture.algebra import Admission, Capture, Typed
     from clew.model import Exactness
 
 Grouping = Literal["groupBy", "rollup", "cube"]
 _LEVEL = "_clew_level"
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The grouping key that a stream's aggregate compares with the watermark.
+
+    Attributes:
+        key: Its position among the keys.
+        is_window: It is a window, late once its end is; else a time.
+        is_session: Its windows grow with the rows that fall into them.
+    """
+
+    key: int
+    is_window: bool
+    is_session: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +56,7 @@ class Aggregate:
     keys: tuple[Column | str, ...]
     aggregates: tuple[Column, ...]
     key_names: tuple[str, ...]
+    clock: Clock | None = None
     exactness: ClassVar[Exactness] = "exact"
 
     @property
@@ -55,7 +73,7 @@ class Aggregate:
         [source] = inputs
         grouped = getattr(source.df, self.grouping)(*self.keys)
         if not source.annotation.columns:
-            move = capture.gather(source.annotation, [])
+            move = capture.gather(source.annotation, [], partial(self._members, source, [], None))
             return Annotated(grouped.agg(*self.aggregates), move.after.annotation)
         types = _key_types(source.df, self)
         keys: list[Typed] = [(named(n), t) for n, t in zip(self.key_names, types, strict=True)]
@@ -64,10 +82,64 @@ class Aggregate:
             # A null key and a rolled-up one look alike; the level tells them apart.
             extra[_LEVEL] = F.grouping_id()
             keys.append((named(_LEVEL), T.LongType()))
-        gathering = capture.gather(source.annotation, keys)
+        admission = capture.admit(source.annotation, self._clock_time())
+        find = partial(self._members, source, types, admission)
+        gathering = capture.gather(admission.annotation, keys, find)
+        if admission.condition is not None:
+            # A late row may still be in time for a later window, so windows come first.
+            keyed = source.df.withColumns(_keyed(self.keys))
+            taken = admission.apply(keyed, source.annotation.columns)
+            by = [named(_key(i)).alias(n) for i, n in enumerate(self.key_names)]
+            grouped = getattr(taken, self.grouping)(*by)
         hidden = {**gathering.aggregates, **extra}
         df = grouped.agg(*self.aggregates, *[c.alias(name) for name, c in hidden.items()])
         return Annotated(gathering.finish(df).drop(*extra), gathering.after.annotation)
+
+    def _clock_time(self) -> Column | None:
+        if self.clock is None:
+            return None
+        key = named(_key(self.clock.key))
+        return key["end"] if self.clock.is_window else key
+
+    def _members(
+        self, source: Annotated, types: Sequence[T.DataType], admission: Admission | None
+    ) -> Members:
+        keyed = _keyed(self.keys)
+        rows = source.df.select(*[named(c) for c in source.annotation.columns], *_aliased(keyed))
+        if admission is not None:
+            rows = admission.apply(rows, source.annotation.columns)
+        keys: list[Typed] = [(named(k), t) for k, t in zip(keyed, types, strict=True)]
+        if self.grouping == "groupBy":
+            return Members(rows, keys)
+        rows = rows.withColumn(_LEVEL, F.explode(F.array(*[F.lit(n) for n in self._levels()])))
+        bits = len(keys) - 1
+        rows = rows.withColumns(
+            {
+                name: F.when(F.getbit(named(_LEVEL), F.lit(bits - i)) == 0, named(name))
+                for i, name in enumerate(keyed)
+            }
+        )
+        return Members(rows, [*keys, (named(_LEVEL), T.LongType())])
+
+    def _levels(self) -> list[int]:
+        """List Spark's `grouping_id` of each way in which keys are left out, last key first."""
+        count = len(self.keys)
+        if self.grouping == "rollup":
+            return [(1 << n) - 1 for n in range(count + 1)]
+        return list(range(1 << count))
+
+
+def _key(position: int) -> str:
+    return f"_clew_k{position}"
+
+
+def _keyed(keys: Sequence[Column | str]) -> dict[str, Column]:
+    columns = [F.col(key) if isinstance(key, str) else key for key in keys]
+    return {_key(i): column for i, column in enumerate(columns)}
+
+
+def _aliased(columns: Mapping[str, Column]) -> list[Column]:
+    return [column.alias(name) for name, column in columns.items()]
 
 
 def _key_types(df: DataFrame, aggregate: Aggregate) -> list[T.DataType]:
@@ -87,7 +159,8 @@ def aggregate(
         BeyondRowError: A grouping or aggregate expression holds a subquery or a window function.
     """
     df = node.plain.df
-    names = getattr(df, grouping)(*keys).agg(F.count(F.lit(1))).columns[:-1]
+    counted = getattr(df, grouping)(*keys).agg(F.count(F.lit(1)))
+    names = counted.columns[:-1]
     if len(names) < len(keys):
         msg = (
             "the grouping columns are not part of the result, so groups cannot be told apart.\n\n"
@@ -95,7 +168,8 @@ def aggregate(
             "default, before the pipeline is built."
         )
         raise GraphError(msg)
-    out = Node(Aggregate(grouping, tuple(keys), tuple(aggregates), tuple(names)), (node,))
+    clock = _clock(counted.schema.fields[:-1])
+    out = Node(Aggregate(grouping, tuple(keys), tuple(aggregates), tuple(names), clock), (node,))
     sole([c for c in out.columns if not is_hidden(c)], "agg")
     beyond = change(out.plain.df, df).beyond(["Aggregate", "Expand", "Filter"])
     if beyond:
@@ -105,6 +179,15 @@ def aggregate(
             "Compute it in a `select` or a join before the `groupBy`.",
         )
     return out
+
+
+def _clock(keys: Sequence[T.StructField]) -> Clock | None:
+    """Find the key that Spark marked as carrying the stream's watermark."""
+    for i, field in enumerate(keys):
+        if WATERMARK in field.metadata:
+            is_window = isinstance(field.dataType, T.StructType)
+            return Clock(i, is_window, "spark.sessionWindow" in field.metadata)
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +212,8 @@ class Pivot:
         values = None if self.values is None else list(self.values)
         df = source.df.groupBy(*self.keys).pivot(self.column, values).agg(*self.aggregates)
         if not source.annotation.columns:
-            return Annotated(df, capture.gather(source.annotation, []).after.annotation)
+            plain = Aggregate("groupBy", self.keys, self.aggregates, self.key_names)
+            return Annotated(df, plain.annotate(inputs, capture).annotation)
         # The rows of a group are gathered beside the pivot: a pivot hides those whose value is not
         # among its columns, and they too make the group.
         count = (F.count(F.lit(1)).alias("_clew_count"),)

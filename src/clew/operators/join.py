@@ -8,16 +8,16 @@ keeps rows because something is absent, which no row can stand for: the left row
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from clew.capture.algebra import left, right
+from clew.capture.algebra import Members, left, right
 from clew.exceptions import BeyondRowError, ColumnError, GraphError
-from clew.graph.columns import ID_A, ID_B, is_hidden, named, sole
+from clew.graph.columns import ID_A, ID_B, WATERMARK, is_hidden, named, sole
 from clew.graph.node import Annotated, Node
 from clew.graph.plan import change, describe
 from clew.operators.aggregate import Aggregate
@@ -50,10 +50,17 @@ _HOW = {
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Match the rows of two frames."""
+    """Match the rows of two frames.
+
+    Attributes:
+        on: The user's condition.
+        how: The kind of join.
+        times: Where both frames are streams, the column of each that carries its watermark.
+    """
 
     on: str | list[str] | Column | list[Column] | None
     how: str
+    times: tuple[str | None, str | None] | None = None
     exactness: ClassVar[Exactness] = "exact"
 
     @property
@@ -88,9 +95,18 @@ class Join:
         return self._pairs(first, second, capture)
 
     def _pairs(self, first: Annotated, second: Annotated, capture: Capture) -> Annotated:
+        if self.times is not None:
+            first = _admitted(first, self.times[0], capture)
+            second = _admitted(second, self.times[1], capture)
         move = capture.pair(first.annotation, second.annotation)
         joined = _sided(first, left).join(_sided(second, right), self.on, self.how)
         return _merged(joined, move, first, second, (*first.references, *second.references))
+
+
+def _admitted(frame: Annotated, time: str | None, capture: Capture) -> Annotated:
+    admission = capture.admit(frame.annotation, named(time) if time else None)
+    df = admission.apply(frame.df, frame.annotation.columns)
+    return replace(frame, df=df, annotation=admission.annotation)
 
 
 def _sided(frame: Annotated, side: Callable[[str], str]) -> DataFrame:
@@ -151,7 +167,8 @@ def _by_condition(
     hidden = [right(c) for c in second.annotation.columns]
     found = matches.select(*[named(c) for c in (*own, *hidden)])
     found = found.withColumnsRenamed({right(c): c for c in second.annotation.columns})
-    gathering = capture.gather(second.annotation, [(named(c), T.LongType()) for c in own])
+    keys = [(named(c), T.LongType()) for c in own]
+    gathering = capture.gather(second.annotation, keys, lambda: Members(found, keys))
     aggregates = [c.alias(name) for name, c in gathering.aggregates.items()]
     sets = gathering.finish(found.groupBy(*own).agg(*aggregates))
     sets = sets.withColumnsRenamed({c: right(c) for c in gathering.after.annotation.columns})
@@ -213,7 +230,7 @@ def join(
     if wanted is None:
         msg = f"`join` knows no `how={how!r}`; it knows {', '.join(sorted(set(_HOW.values())))}."
         raise GraphError(msg)
-    node = Node(Join(on, wanted), (first, second))
+    node = Node(Join(on, wanted, _times(first, second)), (first, second))
     try:
         df = node.plain.df
         _ = df.schema
@@ -230,3 +247,14 @@ def join(
     if beyond:
         raise BeyondRowError("join", describe(beyond), "Join with the other table as well.")
     return node
+
+
+def _times(first: Node, second: Node) -> tuple[str | None, str | None] | None:
+    """Name the column of each stream that Spark compares with the watermark."""
+    if not (first.plain.df.isStreaming and second.plain.df.isStreaming):
+        return None
+    return _time(first), _time(second)
+
+
+def _time(node: Node) -> str | None:
+    return next((f.name for f in node.schema.fields if WATERMARK in f.metadata), None)

@@ -14,14 +14,22 @@ if TYPE_CHECKING:
 
     from clew.capture.algebra import Capture, Origin
     from clew.model import Exactness
+    from clew.sources.again import Again
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A DataFrame that the user wrapped with `clew.trace`."""
+    """A DataFrame that the user wrapped with `clew.trace`.
+
+    Attributes:
+        origin: What a capture method sees of it.
+        df: Its rows.
+        again: How it is read a second time, or why it can not be.
+    """
 
     origin: Origin
     df: DataFrame
+    again: Again | str = "nothing is known of it"
     kind: ClassVar[str] = "source"
     exactness: ClassVar[Exactness] = "exact"
 

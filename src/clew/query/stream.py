@@ -102,6 +102,7 @@ def describe_stream(snapshot: Snapshot, record: StreamRecord) -> Stream:
     committed = snapshot.batches.get(writer or "", ())
     whole = [each for each in committed if each.gap is None]
     own = whole if record.kind == "sink" else []
+    unfolded = snapshot.unfolded.get(record.name, ()) if record.kind == "sink" else ()
     return Stream(
         name=record.name,
         kind=record.kind,
@@ -115,7 +116,7 @@ def describe_stream(snapshot: Snapshot, record: StreamRecord) -> Stream:
         feeds=tuple(sorted(snapshot.readers(record.name))),
         batches=None if writer is None else len(whole),
         sink_rows=_sum(each.sink_rows for each in own),
-        edges=_sum(each.edges for each in own),
+        edges=_sum(each.edges for each in (*own, *unfolded)),
         watermark=_last_watermark(committed),
         gaps=() if writer is None else snapshot.gaps(writer),
     )

@@ -11,7 +11,6 @@ import uuid
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from clew.capture.sets import SETS
 from clew.exceptions import WriterError
 from clew.graph.columns import sole
 from clew.graph.node import interpret
@@ -20,6 +19,9 @@ from clew.run.provenance import BatchJob, clean_rows
 from clew.run.sink import FunctionSink
 from clew.run.stream import Place, check_id_column, place
 from clew.store.commit import forget_writer, make_store, put_stream
+from clew.unfold.choose import capture_of, choose
+from clew.unfold.known import remember
+from clew.unfold.stage import Stage
 from clew.version import __version__
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameWriter
 
     from clew.graph.node import Node
+    from clew.unfold.choose import CaptureName
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,7 @@ class TracedWriter:
         name: str | None = None,
         keep_id: bool = False,
         event_time: str | None = None,
+        capture: CaptureName = "auto",
     ) -> TracedWriter:
         """Name the store that takes the provenance of this result.
 
@@ -57,9 +61,13 @@ class TracedWriter:
             name: The stream of the results; by default the last part of the path or table written.
             keep_id: Add each row's id to the sink as a column `clew_id`.
             event_time: The result's column that says when it happened.
+            capture: How provenance is carried, as for streams.
         """
-        settings = place(path, keep_id=keep_id, restart="append", event_time=event_time)
-        return replace(self, _place=settings, _name=name or self._name)
+        settings = place(
+            path, keep_id=keep_id, restart="append", event_time=event_time, capture=capture
+        )
+        kept = None if capture == "off" else settings
+        return replace(self, _place=kept, _name=name or self._name)
 
     def format(self, source: str) -> TracedWriter:
         """Choose the format of the sink."""
@@ -170,7 +178,8 @@ class TracedWriter:
             raise WriterError(msg)
         check_id_column(self._node, settings)
         check_name(self._node, name)
-        rows = interpret(self._node, SETS)
+        choice = choose(self._node, settings.capture)
+        rows = interpret(self._node, capture_of(choice.capture))
         make_store(settings.root, __version__)
         run = uuid.uuid4().hex[:8]
         # Computed once and cut off from its plan: nothing can compute it again, with other rows.
@@ -181,7 +190,7 @@ class TracedWriter:
             if self._mode == "overwrite":
                 forget_writer(settings.root, name)
 
-        for stream in describe_streams(self._node, name, SETS.name, run):
+        for stream in describe_streams(self._node, name, choice, run):
             put_stream(settings.root, stream)
         job = BatchJob(
             root=str(settings.root),
@@ -191,5 +200,9 @@ class TracedWriter:
             keep_id=settings.keep_id,
             event_time=settings.event_time,
             skip_empty=False,
+            capture=choice.capture,
         )
         job(copy, 0)
+        remember(settings.root, name, self._node)
+        if choice.capture == "pointers":
+            Stage(settings.root, name, run, self._node, None).unfold()

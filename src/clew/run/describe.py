@@ -15,9 +15,12 @@ from clew.store.records import worst
 
 if TYPE_CHECKING:
     from clew.graph.node import Node
+    from clew.unfold.choose import Choice
 
 
-def describe_streams(node: Node, writer: str, capture: str, run: str) -> list[dict[str, Any]]:
+def describe_streams(
+    node: Node, writer: str, choice: Choice, run: str, checkpoint: str | None = None
+) -> list[dict[str, Any]]:
     """Describe the sources, the named frames and the sink of a query."""
     graph = describe(node)
     graph["sources"] = [s.origin.name for s in sources(node)]
@@ -25,8 +28,14 @@ def describe_streams(node: Node, writer: str, capture: str, run: str) -> list[di
     frames = [n for n in node.walk() if isinstance(n.operator, Named)]
     graph["named"] = {n.operator.label: numbers[n.id] for n in frames}
     shape = hashlib.sha256(json.dumps(graph, sort_keys=True).encode()).hexdigest()[:16]
-    runs = [{"run": run, "started": now(), "graph": shape}]
-    filled = {"writer": writer, "capture": capture, "runs": runs, "identity": None}
+    runs = [{"run": run, "started": now(), "graph": shape, "checkpoint": checkpoint}]
+    filled = {
+        "writer": writer,
+        "capture": choice.capture,
+        "why": choice.why,
+        "runs": runs,
+        "identity": None,
+    }
     streams = [_source(s) for s in sources(node)]
     for each in frames:
         inside = _stream(each.operator.label, "named", each, filled)

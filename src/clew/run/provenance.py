@@ -8,7 +8,6 @@ server.
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 import shutil
@@ -19,12 +18,15 @@ from typing import TYPE_CHECKING, Literal
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from clew.capture.sets import content, from_column
+from clew.capture.sets import content, storable
 from clew.exceptions import StoreError
 from clew.graph.columns import ID_A, ID_B, is_hidden, named
-from clew.run.steps import reached
-from clew.store.commit import Commit, commit, is_committed
-from clew.store.layout import edges_folder, rows_folder
+from clew.run.sink import FileSink, NoSink
+from clew.steps import reached
+from clew.store.commit import Commit, commit, is_committed, rows_in
+from clew.store.layout import batch_folder, edges_folder, rows_folder
+from clew.unfold.arrivals import parse_offsets
+from clew.unfold.carried import edges_of, source_rows, sources_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,21 +34,13 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from clew.run.sink import Sink
+    from clew.unfold.arrivals import Offsets
 
 OnError = Literal["fail", "gap"]
 _ROWS_PER_FILE = 500_000
+_SMALL = 200_000
 _ANY_NUMBER = 1 << 20
 _log = logging.getLogger("clew")
-_EDGE = T.StructType(
-    [
-        T.StructField("sink", T.StringType()),
-        T.StructField("sink_a", T.LongType()),
-        T.StructField("sink_b", T.LongType()),
-        T.StructField("source", T.StringType()),
-        T.StructField("source_a", T.LongType()),
-        T.StructField("source_b", T.LongType()),
-    ]
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +57,8 @@ class BatchJob:
         checkpoint: The query's checkpoint, for the watermark of a batch.
         event_time: The result's event-time column.
         skip_empty: Do not trouble the sink with a batch that has no rows.
+        capture: How provenance is carried.
+        stored: The user's columns, if rows come in the form in which the store keeps them.
     """
 
     root: str
@@ -74,6 +70,8 @@ class BatchJob:
     checkpoint: str | None = None
     event_time: str | None = None
     skip_empty: bool = True
+    capture: str = "sets"
+    stored: T.StructType | None = None
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
         """Handle one batch; safe to call again for the same batch."""
@@ -84,6 +82,11 @@ class BatchJob:
             rows.write.format("noop").mode("overwrite").save()
             return
         reached("batch begun", batch)
+        if self.stored is not None:
+            if self._can_write(root, batch):
+                self._handle_stored(root, rows, batch, self.stored)
+                return
+            rows = _as_users(rows, self.stored)
         # Spark 4.3 fails to cache rows whose sort order names a column that they no longer have
         # (a join by name); a coalesce, here one that changes nothing, forgets the order.
         held = rows.coalesce(_ANY_NUMBER).persist()
@@ -104,13 +107,66 @@ class BatchJob:
             self.sink.done(self.run, batch)
         reached("batch done", batch)
 
+    def _can_write(self, root: Path, batch: int) -> bool:
+        """Make the folder for a batch's rows; if that fails, the slower way says what to do."""
+        try:
+            self._own_folder(root, batch).mkdir(parents=True, exist_ok=True)
+        except OSError:
+            return False
+        return True
+
+    def _own_folder(self, root: Path, batch: int) -> Path:
+        return rows_folder(root, self.writer, batch_folder(self.run, batch), self.writer)
+
+    def _handle_stored(self, root: Path, rows: DataFrame, batch: int, users: T.StructType) -> None:
+        """Compute the batch straight into the store, and hand the sink what was stored.
+
+        Rows with a few numbers beside them need no cache: one pass writes them, in the form that
+        the store has, and the clean rows are taken from there.
+        """
+        folder = self._own_folder(root, batch)
+        _put(rows, folder)
+        files = sorted(folder.glob("*.parquet"))
+        count = rows_in(folder)
+        reached("batch computed", batch)
+        if count or not self.skip_empty:
+            if isinstance(self.sink, FileSink) and self.sink.takes_files and count <= _SMALL:
+                self.sink.write_files(files, users, self.run, batch, keep_id=self.keep_id)
+            elif type(self.sink) is not NoSink:
+                stored = rows.sparkSession.read.schema(_stored_schema(users)).parquet(str(folder))
+                clean = clean_rows(_as_users(stored, users), keep_id=self.keep_id)
+                self.sink.write(clean, self.run, batch)
+        reached("sink written", batch)
+        names = [str(p.relative_to(root)) for p in files] if count else []
+        self._commit(root, batch, count, None, names)
+        reached("batch committed", batch)
+        if count:
+            self.sink.done(self.run, batch)
+        reached("batch done", batch)
+
+    def _commit(
+        self, root: Path, batch: int, count: int, edges: int | None, files: list[str]
+    ) -> None:
+        planned = read_offsets(self.checkpoint, batch)
+        done = Commit(
+            writer=self.writer,
+            run=self.run,
+            batch=batch,
+            watermark=_iso(planned.watermark_ms) if planned and planned.watermark_ms > 0 else None,
+            sink_rows=count,
+            edges=edges,
+            files=files,
+            capture=self.capture,
+            watermark_ms=planned.watermark_ms if planned else 0,
+            offsets=list(planned.ends) if planned else [],
+        )
+        reached("provenance written", batch)
+        commit(root, done)
+
     def _record(self, root: Path, rows: DataFrame, batch: int, count: int) -> None:
-        watermark = read_watermark(self.checkpoint, batch)
         try:
             files, edges = self._put(root, rows, batch, count) if count else ([], 0)
-            done = Commit(self.writer, self.run, batch, watermark, count, edges, files)
-            reached("provenance written", batch)
-            commit(root, done)
+            self._commit(root, batch, count, edges, files)
         except Exception as error:
             why = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
             if self.on_error == "fail":
@@ -124,7 +180,7 @@ class BatchJob:
             # The kind of error only: its text may hold values of rows, which no log should.
             kind = type(error).__name__
             _log.warning("provenance of batch %d of %s is missing: %s", batch, self.writer, kind)
-            self._record_gap(root, Commit(self.writer, self.run, batch, watermark, count, gap=why))
+            self._record_gap(root, Commit(self.writer, self.run, batch, None, count, gap=why))
 
     def _record_gap(self, root: Path, missing: Commit) -> None:
         try:
@@ -133,14 +189,21 @@ class BatchJob:
             # Not even the gap can be noted; a number missing between two batches is one, too.
             _log.warning("the gap could not be noted: %s", error.strerror)
 
-    def _put(self, root: Path, rows: DataFrame, batch: int, count: int) -> tuple[list[str], int]:
+    def _put(
+        self, root: Path, rows: DataFrame, batch: int, count: int
+    ) -> tuple[list[str], int | None]:
+        if self.capture != "sets":
+            own = self._own_folder(root, batch)
+            _put(sink_rows(rows, self.event_time, hidden=True), own, count)
+            return [str(p.relative_to(root)) for p in sorted(own.glob("*.parquet"))], None
         streams = sources_of(rows)
-        edges_to = edges_folder(root, self.writer, self.run, batch)
+        name = batch_folder(self.run, batch)
+        edges_to = edges_folder(root, self.writer, name)
         edges = _put(edges_of(rows, self.writer, streams), edges_to, count)
         reached("edges written", batch)
         outs = [edges_to]
         for stream, frame in self._contents(rows, streams):
-            out = rows_folder(root, self.writer, self.run, batch, stream)
+            out = rows_folder(root, self.writer, name, stream)
             _put(frame, out, count)
             outs.append(out)
             reached("rows written", batch)
@@ -156,18 +219,13 @@ class BatchJob:
             yield stream, source_rows(rows, stream)
 
 
-def _put(frame: DataFrame, folder: Path, count: int) -> int:
+def _put(frame: DataFrame, folder: Path, count: int | None = None) -> int:
     if folder.exists():
         shutil.rmtree(folder)  # an interrupted run of the same batch
-    parts = max(1, math.ceil(count / _ROWS_PER_FILE))
-    frame.coalesce(parts).write.mode("overwrite").parquet(str(folder))
-    return _rows_in(folder)
-
-
-def _rows_in(folder: Path) -> int:
-    import pyarrow.parquet as pq
-
-    return sum(pq.read_metadata(p).num_rows for p in folder.glob("*.parquet"))
+    if count is not None:
+        frame = frame.coalesce(max(1, math.ceil(count / _ROWS_PER_FILE)))
+    frame.write.mode("overwrite").parquet(str(folder))
+    return rows_in(folder)
 
 
 def clean_rows(rows: DataFrame, *, keep_id: bool) -> DataFrame:
@@ -184,14 +242,8 @@ def id_text() -> Column:
     return F.concat(*halves)
 
 
-def sources_of(rows: DataFrame) -> list[str]:
-    """List the streams that the rows of a batch may come from."""
-    prefix = from_column("")
-    return [name.removeprefix(prefix) for name in rows.columns if name.startswith(prefix)]
-
-
-def sink_rows(rows: DataFrame, event_time: str | None) -> DataFrame:
-    """Return the content of a batch's own rows, for the store."""
+def sink_rows(rows: DataFrame, event_time: str | None, *, hidden: bool = False) -> DataFrame:
+    """Return the content of a batch's own rows, for the store; with what they carry, if asked."""
     fields = [f for f in rows.schema.fields if not is_hidden(f.name)]
     packed, _ = content([(f.name, named(f.name), f.dataType) for f in fields])
     time = (named(event_time) if event_time else F.lit(None)).cast("timestamp")
@@ -201,75 +253,34 @@ def sink_rows(rows: DataFrame, event_time: str | None) -> DataFrame:
         F.lit(None).cast("string").alias("segment"),
         time.alias("time"),
         packed.alias("row"),
+        *[named(c) for c in rows.columns if hidden and is_hidden(c) and c not in (ID_A, ID_B)],
     )
 
 
-def source_rows(rows: DataFrame, stream: str) -> DataFrame:
-    """Return the content of the rows of one stream that contributed, each once."""
-    each = rows.select(F.explode(named(from_column(stream))).alias("e"))
-    kind = each.schema["e"].dataType
-    has_row = isinstance(kind, T.StructType) and "row" in kind.names
-    row = F.col("e.row") if has_row else F.struct(F.lit(None).cast("string").alias("_"))
-    found = each.select("e.a", "e.b", "e.segment", "e.time", row.alias("row"))
-    return found.dropDuplicates(["a", "b"])
+def is_kept_whole(users: T.StructType) -> bool:
+    """Tell whether the store keeps every column with its own type: rows can then be read back."""
+    return all(storable(F.lit(None), f.dataType)[1] == f.dataType for f in users.fields)
 
 
-def edges_of(rows: DataFrame, writer: str, streams: list[str]) -> DataFrame:
-    """Return the edges of a batch: from its rows to all streams, and from named frames on."""
-    lists = []
-    nested = False
-    for stream in streams:
-        array = named(from_column(stream))
-        kind = rows.schema[from_column(stream)].dataType
-        lists.append(_edges(writer, named(ID_A), named(ID_B), stream, array))
-        inner = _sources_inside(kind)
-        nested = nested or bool(inner)
-        lists += [_edges_inside(stream, array, source) for source in inner]
-    together = F.concat(*lists) if lists else F.array().cast(T.ArrayType(_EDGE))
-    edges = rows.select(F.explode(together).alias("e")).select("e.*")
-    # Several rows may come from one row of a named frame; its own edges are then met again.
-    return edges.dropDuplicates() if nested else edges
+def _stored_schema(users: T.StructType) -> T.StructType:
+    return T.StructType().add("a", T.LongType()).add("b", T.LongType()).add("row", users)
 
 
-def _sources_inside(kind: T.DataType) -> list[str]:
-    element = kind.elementType if isinstance(kind, T.ArrayType) else kind
-    if not isinstance(element, T.StructType) or "from" not in element.names:
-        return []
-    inner = element["from"].dataType
-    return list(inner.names) if isinstance(inner, T.StructType) else []
+def _as_users(stored: DataFrame, users: T.StructType) -> DataFrame:
+    """Turn rows in the store's form into rows with hidden columns again."""
+    columns = [F.col("row").getField(name).alias(name) for name in users.names]
+    hidden = [named(c) for c in stored.columns if is_hidden(c)]
+    return stored.select(*columns, F.col("a").alias(ID_A), F.col("b").alias(ID_B), *hidden)
 
 
-def _edges(sink: str, a: Column, b: Column, source: str, array: Column) -> Column:
-    def one(element: Column) -> Column:
-        return F.struct(
-            F.lit(sink).alias("sink"),
-            a.alias("sink_a"),
-            b.alias("sink_b"),
-            F.lit(source).alias("source"),
-            element["a"].alias("source_a"),
-            element["b"].alias("source_b"),
-        )
-
-    return F.transform(array, one)
-
-
-def _edges_inside(stream: str, array: Column, source: str) -> Column:
-    def of(element: Column) -> Column:
-        return _edges(stream, element["a"], element["b"], source, element["from"][source])
-
-    return F.flatten(F.transform(array, of))
-
-
-def read_watermark(checkpoint: str | None, batch: int) -> str | None:
-    """Read the watermark of a batch from the query's own checkpoint."""
+def read_offsets(checkpoint: str | None, batch: int) -> Offsets | None:
+    """Read what Spark planned for a batch from the query's own checkpoint."""
     if checkpoint is None:
         return None
     try:
-        lines = (Path(checkpoint) / "offsets" / str(batch)).read_text().splitlines()
-        millis = int(json.loads(lines[1])["batchWatermarkMs"])
+        return parse_offsets((Path(checkpoint) / "offsets" / str(batch)).read_text())
     except (OSError, ValueError, KeyError, IndexError):
         return None
-    return _iso(millis) if millis > 0 else None
 
 
 def _iso(millis: int) -> str:

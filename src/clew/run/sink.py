@@ -16,13 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from clew.exceptions import WriterError
-from clew.run.steps import reached
+from clew.model import RowId
+from clew.steps import reached
 from clew.store.layout import store_root
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import types as T
 
 FILE_FORMATS = frozenset({"parquet", "orc", "json", "csv", "text", "avro", "xml"})
 _STAGING = "_clew_staging"
@@ -135,6 +137,46 @@ class FileSink:
         if self.partition_by:
             writer = writer.partitionBy(*self.partition_by)
         writer.save(str(staging))
+        self._publish(staging, run, batch)
+
+    @property
+    def takes_files(self) -> bool:
+        """Whether rows can be taken from files of the store, without Spark."""
+        return self.format == "parquet" and not self.options and not self.partition_by
+
+    def write_files(
+        self, files: Sequence[Path], users: T.StructType, run: str, batch: int, *, keep_id: bool
+    ) -> None:
+        """Take the rows of a batch from the store's files, if they are few: no job is needed.
+
+        Args:
+            files: The store's files.
+            users: The user's columns.
+            run: The run.
+            batch: The batch.
+            keep_id: Add the column `clew_id`.
+        """
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        self._withdraw(run, batch)
+        staging = self._staging(run, batch)
+        staging.mkdir(parents=True, exist_ok=True)
+        wanted = to_arrow_schema(users, timezone="UTC", prefers_large_types=False)
+        names = ["a", "b", "row"] if keep_id else ["row"]
+        tables = [pq.read_table(f, columns=names, partitioning=None) for f in files]
+        for number, table in enumerate(tables):
+            rows = table.column("row").combine_chunks()
+            clean = pa.Table.from_arrays(rows.flatten(), wanted.names).cast(wanted)
+            if keep_id:
+                ids = zip(table.column("a").to_pylist(), table.column("b").to_pylist(), strict=True)
+                texts = [RowId(self.path, a, b).text for a, b in ids]
+                clean = clean.append_column("clew_id", pa.array(texts, pa.string()))
+            pq.write_table(clean, staging / f"part-{number:05d}.parquet")
+        self._publish(staging, run, batch)
+
+    def _publish(self, staging: Path, run: str, batch: int) -> None:
         reached("sink staged", batch)
         moves = {str(part): str(self._target(part, run, batch)) for part in _parts(staging)}
         listed = self._list(run, batch)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from clew.capture.sets import SETS
 from clew.exceptions import StoreConflictError, WriterError
 from clew.graph.columns import is_hidden, sole
 from clew.graph.node import interpret
 from clew.run.describe import check_name, describe_streams
-from clew.run.provenance import BatchJob
+from clew.run.provenance import BatchJob, is_kept_whole, sink_rows
+from clew.run.query import Follower, TracedQuery
 from clew.run.sink import (
     FILE_FORMATS,
     ConsoleSink,
@@ -35,6 +35,9 @@ from clew.store.commit import (
     read_stream,
 )
 from clew.store.layout import header_file, read_json, store_root
+from clew.unfold.choose import capture_of, choose
+from clew.unfold.known import remember
+from clew.unfold.stage import Stage
 from clew.version import __version__
 
 if TYPE_CHECKING:
@@ -46,8 +49,10 @@ if TYPE_CHECKING:
 
     from clew.graph.node import Node
     from clew.run.provenance import OnError
+    from clew.unfold.choose import CaptureName
 
 _MARK = "clew.json"
+_UNFOLD_EVERY = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +64,8 @@ class Place:
     on_error: OnError
     restart: str
     event_time: str | None
+    capture: CaptureName = "auto"
+    unfold: str = "here"
 
 
 def place(
@@ -68,6 +75,8 @@ def place(
     on_error: OnError = "fail",
     restart: str = "refuse",
     event_time: str | None = None,
+    capture: CaptureName = "auto",
+    unfold: str = "here",
 ) -> Place:
     """Check the settings of `.provenance(...)`.
 
@@ -80,7 +89,10 @@ def place(
     if restart not in ("refuse", "append", "overwrite"):
         msg = f'`restart` is "refuse", "append" or "overwrite"; got {restart!r}.'
         raise WriterError(msg)
-    return Place(store_root(path), keep_id, on_error, restart, event_time)
+    if unfold not in ("here", "later"):
+        msg = f'`unfold` is "here" or "later"; got {unfold!r}.'
+        raise WriterError(msg)
+    return Place(store_root(path), keep_id, on_error, restart, event_time, capture, unfold)
 
 
 def check_id_column(node: Node, settings: Place) -> None:
@@ -122,6 +134,8 @@ class TracedStreamWriter:
         on_error: OnError = "fail",
         restart: str = "refuse",
         event_time: str | None = None,
+        capture: CaptureName = "auto",
+        unfold: str = "here",
     ) -> TracedStreamWriter:
         """Name the store that takes the provenance of this query.
 
@@ -134,11 +148,21 @@ class TracedStreamWriter:
             restart: What to do when the store holds this stream from another checkpoint:
                 `"refuse"`, `"append"` (answers are about both) or `"overwrite"`.
             event_time: The result's column that says when it happened, for ordering answers.
+            capture: How provenance is carried: `"pointers"`, `"intervals"`, `"sets"`, `"off"`, or
+                `"auto"`, which chooses by the query and its sources and notes why.
+            unfold: With pointers, `"here"` turns them into edges behind the query, in this
+                process; `"later"` leaves that to `clew unfold`.
         """
         settings = place(
-            path, keep_id=keep_id, on_error=on_error, restart=restart, event_time=event_time
+            path,
+            keep_id=keep_id,
+            on_error=on_error,
+            restart=restart,
+            event_time=event_time,
+            capture=capture,
+            unfold=unfold,
         )
-        return replace(self, _place=settings)
+        return replace(self, _place=None if capture == "off" else settings)
 
     def format(self, source: str) -> TracedStreamWriter:
         """Choose the format of the sink."""
@@ -255,15 +279,20 @@ class TracedStreamWriter:
         name = self._name
         assert name is not None
         check_name(self._node, name)
-        rows = interpret(self._node, SETS)
+        choice = choose(self._node, settings.capture)
+        rows = interpret(self._node, capture_of(choice.capture))
         df = rows.df.drop(*rows.references)
         sink.prepare(self._sample(df, keep_id=settings.keep_id))
+        users = self._node.schema
+        is_stored = choice.capture != "sets" and is_kept_whole(users)
+        if is_stored:
+            df = sink_rows(df, settings.event_time, hidden=True)
         is_new = not header_file(settings.root).exists()
         make_store(settings.root, __version__)
         checkpoint = self._checkpoint(settings.root)
         run = _run_of(checkpoint)
         _admit(settings, name, run)
-        streams = describe_streams(self._node, name, SETS.name, run)
+        streams = describe_streams(self._node, name, choice, run, str(checkpoint))
         unknown = [s["name"] for s in streams if read_stream(settings.root, s["name"]) is None]
         for stream in streams:
             put_stream(settings.root, stream)
@@ -276,7 +305,10 @@ class TracedStreamWriter:
             on_error=settings.on_error,
             checkpoint=str(checkpoint),
             event_time=settings.event_time,
+            capture=choice.capture,
+            stored=users if is_stored else None,
         )
+        remember(settings.root, name, self._node)
         writer: Any = df.writeStream.queryName(name).outputMode("append")
         writer = writer.option("checkpointLocation", str(checkpoint))
         writer = writer.trigger(**self._trigger) if self._trigger else writer
@@ -286,7 +318,12 @@ class TracedStreamWriter:
             # Spark refuses some queries only now, e.g. an aggregate without a watermark.
             forget_streams(settings.root, unknown, whole=is_new)
             raise
-        return started
+        if choice.capture != "pointers" or settings.unfold == "later":
+            return started
+        stage = Stage(settings.root, name, run, self._node, str(checkpoint))
+        follower = Follower(stage, lambda: bool(started.isActive), _UNFOLD_EVERY)
+        follower.start()
+        return cast("StreamingQuery", TracedQuery(started, follower))
 
     def _sample(self, df: DataFrame, *, keep_id: bool) -> DataFrame:
         from clew.run.provenance import clean_rows

@@ -76,7 +76,7 @@ class ParquetIdentity(Identity):
     position = "row_index"
 
     def columns(self, schema: StructType) -> tuple[Column, Column, Column]:
-        path = _file_path()
+        path = file_path()
         return F.xxhash64(path), F.col("_metadata.row_index"), path
 
 
@@ -90,7 +90,7 @@ class FileIdentity(Identity):
     unique = False
 
     def columns(self, schema: StructType) -> tuple[Column, Column, Column]:
-        path = _file_path()
+        path = file_path()
         _, b = identify([(named(f.name), f.dataType) for f in schema.fields])
         return F.xxhash64(path), b, path
 
@@ -271,7 +271,8 @@ def _resolves(df: DataFrame, name: str) -> bool:
         logger.disabled = was_disabled
 
 
-def _file_path() -> Column:
+def file_path() -> Column:
+    """Refer to the file of a row, spelled the same in streams and batch reads."""
     # A stream says `file:/data`, a batch read `file:///data`, of the same file.
     path = F.col("_metadata.file_path")
     short = F.concat(F.lit("file:/"), F.substring(path, 9, 1 << 20))

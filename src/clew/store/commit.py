@@ -16,15 +16,18 @@ from typing import TYPE_CHECKING, Any
 
 from clew.exceptions import StoreConflictError, StoreError
 from clew.store.layout import (
+    EDGES,
     FORMAT,
+    ROWS,
     batch_file,
     batches_folder,
     check_store,
-    edges_folder,
     header_file,
     quote_name,
     read_json,
     stream_file,
+    unfolded_folder,
+    unfolding_folder,
 )
 
 if TYPE_CHECKING:
@@ -95,6 +98,32 @@ class Commit:
     edges: int | None = None
     files: list[str] = field(default_factory=list)
     gap: str | None = None
+    capture: str = "sets"
+    watermark_ms: int = 0
+    offsets: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Unfolded:
+    """What one unfolding put into the store: the edges of the rows of some batches.
+
+    Attributes:
+        writer: The query.
+        run: Its run.
+        first: The first batch.
+        last: The last batch; all between are unfolded as well.
+        part: A name of its own if only some rows of the batches were unfolded; else None.
+        edges: How many edges there are.
+        files: All files, relative to the store.
+    """
+
+    writer: str
+    run: str
+    first: int
+    last: int
+    part: str | None = None
+    edges: int = 0
+    files: list[str] = field(default_factory=list)
 
 
 def is_committed(root: Path, writer: str, run: str, number: int) -> bool:
@@ -108,11 +137,26 @@ def commit(root: Path, batch: Commit) -> None:
     put_json(path, {**asdict(batch), "committed": now()})
 
 
+def commit_unfolded(root: Path, done: Unfolded) -> None:
+    """Put an unfolding into the store for good."""
+    name = unfolding_folder(done.run, done.first, done.part or done.last)
+    path = unfolded_folder(root, done.writer) / f"{name}.json"
+    put_json(path, {**asdict(done), "gap": None, "sink_rows": None, "committed": now()})
+
+
+def rows_in(folder: Path) -> int:
+    """Count the rows of the Parquet files in a folder, by their footers."""
+    import pyarrow.parquet as pq
+
+    return sum(pq.read_metadata(p).num_rows for p in folder.glob("*.parquet"))
+
+
 def forget_writer(root: Path, writer: str) -> None:
     """Remove everything that a writer put into the store, commits first."""
     shutil.rmtree(batches_folder(root, writer), ignore_errors=True)
-    shutil.rmtree(edges_folder(root, writer, "0" * 8, 0).parent, ignore_errors=True)
-    shutil.rmtree(root / "rows" / quote_name(writer), ignore_errors=True)
+    shutil.rmtree(unfolded_folder(root, writer), ignore_errors=True)
+    shutil.rmtree(root / EDGES / quote_name(writer), ignore_errors=True)
+    shutil.rmtree(root / ROWS / quote_name(writer), ignore_errors=True)
 
 
 def forget_streams(root: Path, names: Iterable[str], *, whole: bool) -> None:

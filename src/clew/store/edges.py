@@ -3,13 +3,14 @@
 A query that runs for a day leaves thousands of small files, and opening them is what takes the
 time. So a reader that is asked more than once keeps the edges of small files in memory, as numbers
 only: committed files never change, hence what was loaded stays right. A reader that is asked once,
-as from a shell, reads the files and loads nothing.
+as from a shell, reads the files and loads nothing. Of packed files DuckDB finds the sets that may
+hold an edge, and only those are unpacked.
 """
 
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 from clew.store.engine import as_pattern, literal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from clew.store.engine import Engine, Session
     from clew.store.reader import Files
@@ -29,7 +30,30 @@ MAX_EDGES_HELD = 5_000_000
 """How many edges are kept in memory, at about 40 bytes each."""
 
 _TYPES = (pa.string(), pa.int64(), pa.int64()) * 2
-_FOUND = pa.schema([*zip(COLUMNS, _TYPES, strict=True), ("place", pa.int64())])
+EDGES = pa.schema(list(zip(COLUMNS, _TYPES, strict=True)))
+"""What a file of edges holds, unless it is packed."""
+_FOUND = EDGES.append(pa.field("place", pa.int64()))
+_FILES = "read_parquet($paths, hive_partitioning = false)"
+_NEAR_SETS = {
+    "sink": "near_rows n ON e.sink_a = n.a AND e.sink_b = n.b AND e.sink = n.stream",
+    # One row per segment, so that the join stays small when many rows of one are asked for.
+    "source": (
+        "(SELECT stream, a, min(b) AS first, max(b) AS last FROM near_rows GROUP BY stream, a) n "
+        "ON e.source_a = n.a AND e.source = n.stream AND e.lo <= n.last "
+        'AND coalesce(e.hi, e.lo + (e."count" - 1)) >= n.first'
+    ),
+}
+_T = TypeVar("_T")
+
+
+def is_packed(path: str) -> bool:
+    """Say whether a file of edges is in packed form, by its name.
+
+    Examples:
+        >>> is_packed("/prov/edges/stopped/3f2a90bc-0000000007/packed-0.parquet")
+        True
+    """
+    return path.rpartition("/")[2].startswith("packed-")
 
 
 class EdgeReader:
@@ -83,11 +107,14 @@ class EdgeReader:
         far = "source" if near == "sink" else "sink"
         wanted = None if ways is None else sorted(ways)
         unread = [i for i, path in enumerate(files.paths) if path not in self._numbers]
+        packed, raw = _part(unread, lambda i: is_packed(files.paths[i]))
         parts = [_FOUND.empty_table()]
         if len(unread) < len(files.paths):
             parts.append(self._join_held(session, files, near, far, rows, wanted))
-        if unread:
-            parts.append(_join_files(session, files, unread, near, far, rows, wanted))
+        if raw:
+            parts.append(_join_raw(session, files, raw, near, far, rows, wanted))
+        if packed:
+            parts.append(_join_packed(session, files, packed, near, far, rows, wanted))
         return pa.concat_tables(parts)
 
     def _load(self, files: Files) -> None:
@@ -106,13 +133,25 @@ class EdgeReader:
                 self._held = MAX_EDGES_HELD - room
 
     def _insert(self, paths: list[str]) -> None:
+        packed, raw = _part(paths, is_packed)
+        paths = [*raw, *packed]
         with self._engine.session() as session:
             session.execute(
-                "CREATE TEMP TABLE fresh AS SELECT sink, sink_a, sink_b, source, source_a, "
-                "source_b, CAST(file_index AS INTEGER) AS file_index "
-                "FROM read_parquet($paths, hive_partitioning = false)",
-                {"paths": [as_pattern(each) for each in paths]},
+                "CREATE TEMP TABLE fresh (sink VARCHAR, sink_a BIGINT, sink_b BIGINT, "
+                "source VARCHAR, source_a BIGINT, source_b BIGINT, file_index INTEGER)"
             )
+            if raw:
+                session.execute(
+                    f"INSERT INTO fresh SELECT {', '.join(COLUMNS)}, file_index FROM {_FILES}",
+                    {"paths": [as_pattern(each) for each in raw]},
+                )
+            if packed:
+                session.register("unpacked", _unpack_files(session, packed))
+                session.execute(
+                    f"INSERT INTO fresh SELECT {', '.join(COLUMNS)}, $first + file_index "
+                    "FROM unpacked",
+                    {"first": len(raw)},
+                )
             met = session.table("SELECT sink AS name FROM fresh UNION SELECT source FROM fresh")
             # Readers hold on to the list they began with, so it is replaced and not changed.
             new = set(met.column("name").to_pylist()) - set(self._names)
@@ -158,25 +197,86 @@ class EdgeReader:
         return found.filter(pc.is_valid(column)).cast(_FOUND)
 
 
-def _join_files(
+def _join_raw(
     session: Session,
     files: Files,
-    unread: list[int],
+    places: list[int],
     near: str,
     far: str,
     rows: pa.Table,
     ways: list[str] | None,
 ) -> pa.Table:
     session.register("near_rows", rows)
-    among = "" if ways is None else f"WHERE e.{far} IN ({', '.join(map(literal, ways)) or 'NULL'})"
     found = session.table(
         f"SELECT {', '.join(f'e.{name}' for name in COLUMNS)}, e.file_index "
-        "FROM read_parquet($paths, hive_partitioning = false) e "
-        f"JOIN near_rows n ON {_on(near)} {among}",
-        {"paths": [as_pattern(files.paths[i]) for i in unread]},
+        f"FROM {_FILES} e JOIN near_rows n ON {_on(near)} {_among(far, ways)}",
+        {"paths": [as_pattern(files.paths[i]) for i in places]},
     )
-    places = [unread[i] for i in found.column("file_index").to_pylist()]
-    return found.set_column(6, "place", pa.array(places, pa.int64())).cast(_FOUND)
+    return _with_places(found, places)
+
+
+def _join_packed(
+    session: Session,
+    files: Files,
+    places: list[int],
+    near: str,
+    far: str,
+    rows: pa.Table,
+    ways: list[str] | None,
+) -> pa.Table:
+    from clew.store.packed import unpack_rows
+
+    session.register("near_rows", rows)
+    paths = [files.paths[i] for i in places]
+    hits = session.table(
+        f"SELECT e.file_index, e.file_row_number FROM {_FILES} e "
+        f"JOIN {_NEAR_SETS[near]} {_among(far, ways)}",
+        {"paths": [as_pattern(each) for each in paths]},
+    )
+    # Backward, all of a set is asked for.
+    positions = None if near == "sink" else rows.column("b").to_numpy()
+    parts = []
+    numbers = hits.group_by("file_index").aggregate([("file_row_number", "list")])
+    for file, chosen in zip(*numbers.to_pydict().values(), strict=True):
+        edges = unpack_rows(paths[file], chosen, positions)
+        parts.append(edges.append_column("file_index", pa.repeat(file, edges.num_rows)))
+    if not parts:
+        return _FOUND.empty_table()
+    session.register("unpacked", pa.concat_tables(parts))
+    found = session.table(
+        f"SELECT {', '.join(f'e.{name}' for name in COLUMNS)}, e.file_index "
+        f"FROM unpacked e JOIN near_rows n ON {_on(near)}"
+    )
+    return _with_places(found, places)
+
+
+def _unpack_files(session: Session, paths: list[str]) -> pa.Table:
+    """Return all edges of packed files, with the place of each edge's file as `file_index`."""
+    from clew.store.packed import unpack
+
+    # Files after one another, each in its own order: a set still follows the one it builds on.
+    packed = session.table(
+        f"SELECT *, file_index FROM {_FILES} ORDER BY file_index, file_row_number",
+        {"paths": [as_pattern(each) for each in paths]},
+    )
+    return unpack(packed)
+
+
+def _with_places(found: pa.Table, places: list[int]) -> pa.Table:
+    column = pc.take(pa.array(places, pa.int64()), found.column("file_index"))
+    return found.set_column(6, "place", column).cast(_FOUND)
+
+
+def _part(items: list[_T], is_first: Callable[[_T], bool]) -> tuple[list[_T], list[_T]]:
+    """Part items into those that are something and those that are not."""
+    parts: tuple[list[_T], list[_T]] = ([], [])
+    for each in items:
+        parts[0 if is_first(each) else 1].append(each)
+    return parts
+
+
+def _among(far: str, ways: list[str] | None) -> str:
+    return "" if ways is None else f"WHERE e.{far} IN ({', '.join(map(literal, ways)) or 'NULL'})"
 
 
 def _on(near: str) -> str:

@@ -25,8 +25,11 @@ STREAMS = "streams"
 BATCHES = "batches"
 EDGES = "edges"
 ROWS = "rows"
+UNFOLDED = "unfolded"
 
 _BATCH = re.compile(r"([0-9a-f]{8})-([0-9]{10,})")
+_PART = 8
+_UNFOLDING = re.compile(r"([0-9a-f]{8})-([0-9]{10,})-([0-9]{10,}|[0-9a-f]{8})")
 
 
 def quote_name(name: str) -> str:
@@ -78,6 +81,38 @@ def parse_batch_folder(folder: str) -> tuple[str, int] | None:
     return (match[1], int(match[2])) if match else None
 
 
+def unfolding_folder(run: str, first: int, last: int | str) -> str:
+    """Name the folder of an unfolding, which is also the stem of its commit file.
+
+    Args:
+        run: The run whose batches were unfolded.
+        first: The first of them.
+        last: The last of them; or, if only some rows were unfolded, a name of eight hex digits.
+
+    Examples:
+        >>> unfolding_folder("3f2a90bc", 7, 9)
+        '3f2a90bc-0000000007-0000000009'
+    """
+    end = f"{last:010d}" if isinstance(last, int) else last
+    return f"{run}-{first:010d}-{end}"
+
+
+def parse_unfolding_folder(folder: str) -> tuple[str, int, int | str] | None:
+    """Read run, first and last from an unfolding's name, or `None` if it is no such name.
+
+    Examples:
+        >>> parse_unfolding_folder("3f2a90bc-0000000007-0000000009")
+        ('3f2a90bc', 7, 9)
+        >>> parse_unfolding_folder("3f2a90bc-0000000007") is None
+        True
+    """
+    match = _UNFOLDING.fullmatch(folder)
+    if not match:
+        return None
+    last = match[3]
+    return match[1], int(match[2]), last if len(last) == _PART else int(last)
+
+
 def store_root(path: str | os.PathLike[str]) -> Path:
     """Return the store's folder as an absolute path.
 
@@ -122,14 +157,19 @@ def batch_file(root: Path, writer: str, run: str, number: int) -> Path:
     return batches_folder(root, writer) / f"{batch_folder(run, number)}.json"
 
 
-def edges_folder(root: Path, writer: str, run: str, number: int) -> Path:
-    """Return the folder with the edges of a batch."""
-    return root / EDGES / quote_name(writer) / batch_folder(run, number)
+def edges_folder(root: Path, writer: str, batch: str) -> Path:
+    """Return the folder with the edges of a batch or an unfolding."""
+    return root / EDGES / quote_name(writer) / batch
 
 
-def rows_folder(root: Path, writer: str, run: str, number: int, stream: str) -> Path:
-    """Return the folder with the rows of one stream in a batch."""
-    return root / ROWS / quote_name(writer) / batch_folder(run, number) / quote_name(stream)
+def rows_folder(root: Path, writer: str, batch: str, stream: str) -> Path:
+    """Return the folder with the rows of one stream in a batch or an unfolding."""
+    return root / ROWS / quote_name(writer) / batch / quote_name(stream)
+
+
+def unfolded_folder(root: Path, writer: str) -> Path:
+    """Return the folder with one file for each committed unfolding of a writer's batches."""
+    return root / UNFOLDED / quote_name(writer)
 
 
 def read_json(path: Path) -> Any:

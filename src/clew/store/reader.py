@@ -41,11 +41,13 @@ class Snapshot:
         root: The store's folder.
         streams: Every stream, by name.
         batches: The committed batches of each writer, in the order they were committed.
+        unfolded: What was unfolded later, of each writer; the number is that of the first batch.
     """
 
     root: Path
     streams: Mapping[str, StreamRecord]
     batches: Mapping[str, tuple[Batch, ...]]
+    unfolded: Mapping[str, tuple[Batch, ...]] = field(default_factory=dict)
     _edges: dict[frozenset[str], Files] = field(default_factory=dict, repr=False)
     _rows: dict[str, Files] = field(default_factory=dict, repr=False)
     _gaps: dict[str, tuple[Gap, ...]] = field(default_factory=dict, repr=False)
@@ -77,15 +79,19 @@ class Snapshot:
         """Return the streams, sources and named frames, whose rows a writer's rows come from."""
         record = self.streams.get(writer)
         known = set() if record is None else {*record.sources, *record.named}
-        stored = {stream for batch in self.batches.get(writer, ()) for stream in batch.row_files}
+        stored = {stream for batch in self.parts(writer) for stream in batch.row_files}
         return frozenset(known | (stored - {writer}))
+
+    def parts(self, writer: str) -> tuple[Batch, ...]:
+        """Return everything that was committed of a writer, batches and unfoldings."""
+        return (*self.batches.get(writer, ()), *self.unfolded.get(writer, ()))
 
     def edge_files(self, writers: Iterable[str]) -> Files:
         """Return the files with the edges of some writers."""
         key = frozenset(writers)
         if key not in self._edges:
             batches = sorted(
-                (each for writer in key for each in self.batches.get(writer, ())),
+                (each for writer in key for each in self.parts(writer)),
                 key=lambda each: each.order,
             )
             self._edges[key] = self._files((each, each.edge_files) for each in batches)
@@ -97,7 +103,7 @@ class Snapshot:
             chosen = sorted(among, key=lambda each: each.order)
             return self._files((each, each.row_files.get(stream, ())) for each in chosen)
         if stream not in self._rows:
-            everything = (each for batches in self.batches.values() for each in batches)
+            everything = (each for writer in self.batches for each in self.parts(writer))
             self._rows[stream] = self.row_files(stream, everything)
         return self._rows[stream]
 
@@ -141,6 +147,7 @@ class Store:
         self.header = layout.check_store(self.root)
         self._lock = threading.Lock()
         self._batches: dict[str, dict[_Key, Batch]] = {}
+        self._unfolded: dict[str, dict[str, Batch]] = {}
         self._streams: dict[str, tuple[tuple[int, int, int], StreamRecord]] = {}
         self._snapshot: Snapshot | None = None
 
@@ -155,6 +162,7 @@ class Store:
             # A stream's file is written before its first batch: looking for batches first means
             # that every stream of a batch we know is found.
             changed = self._refresh_batches()
+            changed = self._refresh_unfolded() or changed
             changed = self._refresh_streams() or changed
             if changed or self._snapshot is None:
                 self._snapshot = self._build()
@@ -164,6 +172,7 @@ class Store:
         """Read everything anew for the next snapshot, after something was found to be wrong."""
         with self._lock:
             self._batches.clear()
+            self._unfolded.clear()
             self._streams.clear()
             self._snapshot = None
 
@@ -173,15 +182,19 @@ class Store:
             writer: tuple(sorted(found.values(), key=lambda each: each.order))
             for writer, found in sorted(self._batches.items())
         }
+        unfolded = {
+            writer: tuple(sorted(found.values(), key=lambda each: each.order))
+            for writer, found in sorted(self._unfolded.items())
+            if writer in batches
+        }
         for writer in batches:
             streams.setdefault(writer, StreamRecord(writer, "sink", writer))
         mentioned = {name for each in streams.values() for name in each.sources}
-        mentioned |= {
-            name for found in batches.values() for each in found for name in each.row_files
-        }
+        for parts in (batches, unfolded):
+            mentioned |= {n for found in parts.values() for each in found for n in each.row_files}
         for name in mentioned:
             streams.setdefault(name, StreamRecord(name, "source"))
-        return Snapshot(self.root, dict(sorted(streams.items())), batches)
+        return Snapshot(self.root, dict(sorted(streams.items())), batches, unfolded)
 
     def _refresh_batches(self) -> bool:
         folders = _list(self.root / layout.BATCHES)
@@ -212,6 +225,29 @@ class Store:
             except FileNotFoundError:
                 continue  # pruned since we listed
         return bool(gone or new)
+
+    def _refresh_unfolded(self) -> bool:
+        folders = _list(self.root / layout.UNFOLDED) or ()
+        found = {layout.unquote_name(each): each for each in folders}
+        gone = self._unfolded.keys() - found.keys()
+        for writer in gone:
+            del self._unfolded[writer]
+        changed = bool(gone)
+        for writer, folder in found.items():
+            place = self.root / layout.UNFOLDED / folder
+            known = self._unfolded.setdefault(writer, {})
+            stems = {e.removesuffix(".json") for e in _list(place) or () if e.endswith(".json")}
+            names = {stem for stem in stems if layout.parse_unfolding_folder(stem)}
+            changed = changed or names != known.keys()
+            for name in known.keys() - names:
+                del known[name]
+            for name in names - known.keys():
+                run, first, _ = layout.parse_unfolding_folder(name) or ("", 0, 0)
+                try:
+                    known[name] = read_batch(place / f"{name}.json", writer, run, first)
+                except FileNotFoundError:
+                    continue  # taken away since we listed
+        return changed
 
     def _refresh_streams(self) -> bool:
         place = self.root / layout.STREAMS

@@ -1,0 +1,90 @@
+"""Reading a source a second time, as a table.
+
+A batch source is its own second reading. Of a stream Spark's public plan tells the format and the
+folder, which is enough for formats without options that change rows (Parquet, ORC). For all others
+the user may hand in the table: `clew.trace(stream, "name", again=spark.read...)`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from clew.graph.plan import explain
+from clew.sources.identity import (
+    ContentIdentity,
+    FileIdentity,
+    KafkaIdentity,
+    KeyIdentity,
+    ParquetIdentity,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+    from clew.sources.identity import Identity
+
+_FORMAT = re.compile(r"^\+- UnresolvedDataSource format: (\w+), isStreaming: true", re.MULTILINE)
+_FOLDER = re.compile(r"^StreamingRelation FileSource\[(.+?)\], \[", re.MULTILINE)
+_PLAIN_FORMATS = ("parquet", "orc")
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """How a source is read a second time.
+
+    Attributes:
+        table: The table to read; None if it is read from files.
+        form: The format of the files.
+        folder: The folder that the stream reads.
+        is_stream: The source itself is a stream, whose rows came in batches.
+    """
+
+    table: DataFrame | None = None
+    form: str | None = None
+    folder: str | None = None
+    is_stream: bool = False
+
+    def read(
+        self, like: DataFrame, schema: StructType, files: Sequence[str] | None = None
+    ) -> DataFrame:
+        """Read the source, or some of its files.
+
+        Args:
+            like: The source as it was traced, for its session.
+            schema: The columns.
+            files: Only these files; None for all.
+        """
+        if self.table is not None:
+            return self.table
+        assert self.form is not None
+        assert self.folder is not None
+        reader = like.sparkSession.read.schema(schema).format(self.form)
+        if files is None:
+            return reader.load(self.folder)
+        return reader.option("basePath", self.folder).load(list(files))
+
+
+def read_again(df: DataFrame, identity: Identity, table: DataFrame | None) -> Again | str:
+    """Find out how a source can be read a second time, or why it can not."""
+    if not df.isStreaming:
+        return Again(table if table is not None else df)
+    has_places = isinstance(identity, (ParquetIdentity, FileIdentity, KafkaIdentity))
+    if table is not None:
+        if has_places:
+            return Again(table, is_stream=True)
+        return f"its rows are told apart by {identity.kind}, which does not say when each row came"
+    if isinstance(identity, (KeyIdentity, ContentIdentity)) or not has_places:
+        return f"its rows are told apart by {identity.kind}, which does not say when each row came"
+    text = explain(df)
+    form, folder = _FORMAT.search(text), _FOLDER.search(text)
+    if form is None or folder is None or form[1].lower() not in _PLAIN_FORMATS:
+        what = form[1] if form else "this source"
+        return f"how to read {what} again is not known"
+    if "*" in folder[1] or "{" in folder[1]:
+        return "its path is a pattern"
+    return Again(None, form[1].lower(), folder[1], is_stream=True)

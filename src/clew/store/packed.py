@@ -1,0 +1,599 @@
+"""Edges in little space: one row per set of positions.
+
+A result is made from many rows of a few segments, so a packed file has one row per sink row and
+segment, and in it the positions as a set. A set is its smallest position and the gaps from each
+position to the next: windows that slide over a stream then share gaps with the window before, and
+a set that is one interval has no gaps worth writing. `pack` chooses for each set the shortest of
+four forms; `docs/reference/store.md` describes them byte by byte. Start at `pack` and `unpack`.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from clew.exceptions import StoreError
+from clew.store.edges import COLUMNS, EDGES
+from clew.store.engine import vanished
+from clew.store.layout import unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from numpy.typing import ArrayLike, NDArray
+
+    _Ints = NDArray[np.int64]
+    _Words = NDArray[np.uint64]
+    _Bytes = NDArray[np.uint8]
+    _Flags = NDArray[np.bool_]
+
+INTERVAL, INTERVALS, IDS, DELTA = range(4)
+"""The forms of a set; `COMPRESSED` is added when its payload went through zstd as well."""
+COMPRESSED = 8
+BLOCK = 16
+"""No row at a multiple of this is a delta, so one row is read with at most 15 others."""
+ROW_GROUP = 3_072 * BLOCK
+COMPRESS_FROM = 1_024
+"""Payloads of so many bytes are worth a try with zstd."""
+MAX_EDGES_AT_ONCE = 4_000_000
+"""How many edges of a batch are in memory together, at about 200 bytes each."""
+
+PACKED = pa.schema(
+    [
+        pa.field("sink", pa.string(), nullable=False),
+        pa.field("sink_a", pa.int64(), nullable=False),
+        pa.field("sink_b", pa.int64(), nullable=False),
+        pa.field("source", pa.string(), nullable=False),
+        pa.field("source_a", pa.int64(), nullable=False),
+        pa.field("lo", pa.int64(), nullable=False),
+        pa.field("hi", pa.int64()),
+        pa.field("count", pa.int64(), nullable=False),
+        pa.field("form", pa.int8(), nullable=False),
+        pa.field("payload", pa.large_binary()),
+    ]
+)
+_KEY = ("sink", "sink_a", "sink_b", "source", "source_a")
+_SET = ("lo", "hi", "count", "form", "payload")
+_NAME = "packed-0.parquet"
+_NEVER = np.iinfo(np.int64).max
+
+
+# Packing
+
+
+def pack(edges: pa.Table) -> pa.Table:
+    r"""Turn edges into sets, in the order and the form that need the least space.
+
+    Args:
+        edges: Columns `sink`, `sink_a`, `sink_b`, `source`, `source_a` and `source_b`, without
+            nulls. An edge that is there twice is packed once.
+
+    Returns:
+        The sets, in the columns of `PACKED`.
+
+    Examples:
+        >>> edges = {"sink": ["s"] * 7, "sink_a": [9] * 7, "sink_b": [9] * 7, "source": ["r"] * 7}
+        >>> edges |= {"source_a": [5] * 7, "source_b": [1, 2, 3, 4, 6, 7, 8]}
+        >>> packed = pack(pa.table(edges))
+        >>> packed.select(["lo", "hi", "count", "payload"]).to_pylist()
+        [{'lo': 1, 'hi': 8, 'count': 7, 'payload': b'\x04\x01'}]
+    """
+    sets = _collect(edges.unify_dictionaries())
+    lo = sets.positions[sets.start]
+    hi = sets.positions[sets.start + sets.count - 1]
+    # Differences of 64-bit numbers wrap around, here and below, and come out right nevertheless.
+    gappy = hi - lo != sets.count - 1
+    form = np.full(len(lo), INTERVAL, np.int8)
+    payload: pa.Array = pa.nulls(len(lo), pa.large_binary())
+    rows = np.flatnonzero(gappy)
+    if len(rows):
+        form[rows], values, number = _choose(sets, rows)
+        data, sizes = _to_varints(values)
+        lengths = np.zeros(len(lo), np.int64)
+        lengths[rows] = _sums(sizes, _offsets(number))
+        payload = _compress(form, lengths, data)
+    columns = [*sets.key, lo, pa.array(hi, mask=~gappy), sets.count, form, payload]
+    return pa.table([pa.array(each) for each in columns], PACKED)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sets:
+    """Sets in file order: what they belong to, and where their positions are."""
+
+    key: list[pa.Array | _Ints]
+    positions: _Ints
+    start: _Ints
+    count: _Ints
+
+
+def _collect(edges: pa.Table) -> _Sets:
+    """Find the sets among edges, and put them in file order."""
+    if any(column.null_count for column in edges.columns):
+        msg = "edges without a stream or an id cannot be packed; got a null"
+        raise ValueError(msg)
+    sinks, sink = _names(edges.column("sink"))
+    sources, source = _names(edges.column("source"))
+    ids = ("sink_a", "sink_b", "source_a", "source_b")
+    sink_a, sink_b, source_a, positions = (edges.column(name).to_numpy() for name in ids)
+    columns = [sink * len(sources) + source, sink_a, sink_b, source_a]
+    # One key stands for four. Should it ever be equal for two sets, they may be split: no edge is
+    # lost, since what begins a set is seen in the columns themselves.
+    came = np.lexsort((positions, _mix(columns)))
+    columns, positions = [each[came] for each in columns], positions[came]
+    begins = _changes(columns)
+    once = begins | _changes([positions])
+    if not once.all():
+        columns = [each[once] for each in columns]
+        positions, begins, came = positions[once], begins[once], came[once]
+    start = np.flatnonzero(begins)
+    count = np.diff(np.append(start, len(positions)))
+    columns = [each[start] for each in columns]
+    order = _file_order(columns, positions[start], came[start])
+    pair, sink_a, sink_b, source_a = (each[order] for each in columns)
+    sink, source = np.divmod(pair, max(len(sources), 1))
+    key = [sinks.take(pa.array(sink)), sink_a, sink_b, sources.take(pa.array(source)), source_a]
+    return _Sets(key, positions, start[order], count[order])
+
+
+def _file_order(columns: list[_Ints], lo: _Ints, came: _Ints) -> _Ints:
+    """Find the order of sets in the file.
+
+    By segment and smallest position: a set then follows the one that it most likely overlaps, and
+    few row groups hold the neighbourhood of a source row. Sink ids are hashes, so no order serves
+    them as well. Where there are more segments than sink rows, as among derived rows with hashes
+    for ids, nothing overlaps; such sets stay in the order in which their edges came.
+    """
+    pair, sink_a, sink_b, source_a = columns
+    pairs, pair = np.unique(pair, return_inverse=True)
+    is_scattered = np.zeros(len(pairs), np.bool_)
+    for each in range(len(pairs)):
+        own = pair == each
+        sinks = _distinct(_mix([sink_a[own], sink_b[own]]))
+        is_scattered[each] = sinks < _distinct(source_a[own])
+    return np.lexsort((sink_a, lo, np.where(is_scattered[pair], came, source_a), pair))
+
+
+def _choose(sets: _Sets, rows: _Ints) -> tuple[_Ints, _Words, _Ints]:
+    """Choose the form of sets with gaps; return forms, numbers to write, and how many for each."""
+    number = sets.count[rows] - 1
+    bounds = _offsets(number)
+    at = _ranges(sets.start[rows], number)
+    gaps = (sets.positions[at + 1] - sets.positions[at]).view(np.uint64)
+    runs, run_bounds = _runs(gaps, bounds)
+    follows = (rows % BLOCK != 0) & (np.diff(rows, prepend=-2) == 1)
+    # Two guesses at how many gaps of the set before come again: those from this set's smallest
+    # position on, if the window slid; as many as there may be, if the pattern is the same.
+    lo_of_next = np.append(sets.positions[sets.start[rows[1:]]], _NEVER)
+    skipped = _sums(sets.positions[at] < np.repeat(lo_of_next, number), bounds)
+    slid = _confirm(gaps, bounds, np.where(follows, _shift(number - skipped), 0))
+    same = _confirm(gaps, bounds, np.where(follows, np.minimum(_shift(number), number), 0))
+
+    cost = _offsets(_varint_sizes(gaps))
+    costs = [_sums(_varint_sizes(runs), run_bounds), cost[bounds[1:]] - cost[bounds[:-1]]]
+    for kept in (slid, same):
+        rest = cost[bounds[1:]] - cost[bounds[:-1] + kept]
+        costs.append(np.where(kept > 0, rest, _NEVER))
+    best = np.argmin(costs, axis=0)
+    form = np.array([INTERVALS, IDS, DELTA, DELTA])[best]
+    begin = np.choose(best, [run_bounds[:-1], bounds[:-1], bounds[:-1] + slid, bounds[:-1] + same])
+    many = np.where(form == INTERVALS, run_bounds[1:], bounds[1:]) - begin
+    values = np.empty(many.sum(), np.uint64)
+    to = _offsets(many)[:-1]
+    for numbers, own in ((runs, form == INTERVALS), (gaps, form != INTERVALS)):
+        values[_ranges(to[own], many[own])] = numbers[_ranges(begin[own], many[own])]
+    return form, values, many
+
+
+def _runs(gaps: _Words, bounds: _Ints) -> tuple[_Words, _Ints]:
+    """Turn gaps into lengths of runs and of the holes after them; the last run is left out."""
+    holes = np.flatnonzero(gaps != 1)
+    owner = np.searchsorted(bounds, holes, "right") - 1
+    before = np.maximum(_shift(holes, -1), bounds[owner] - 1)
+    runs = np.column_stack([(holes - before).view(np.uint64), gaps[holes] - np.uint64(1)])
+    return runs.ravel(), 2 * _offsets(np.bincount(owner, minlength=len(bounds) - 1))
+
+
+def _confirm(gaps: _Words, bounds: _Ints, kept: _Ints) -> _Ints:
+    """Return `kept` where a set begins with so many last gaps of the one before, else 0."""
+    kept = np.where((kept > 0) & (kept <= np.diff(bounds)), kept, 0)
+    own = _ranges(bounds[:-1], kept)
+    differ = gaps[own] != gaps[_ranges(bounds[:-1] - kept, kept)]
+    return np.where(_sums(differ, _offsets(kept)) == 0, kept, 0)
+
+
+def _compress(form: NDArray[np.int8], lengths: _Ints, data: _Bytes) -> pa.Array:
+    """Cut the bytes into payloads, and compress the long ones where it helps."""
+    buffers = [None, pa.py_buffer(_offsets(lengths)), pa.py_buffer(data)]
+    payload = pa.Array.from_buffers(pa.large_binary(), len(lengths), buffers)
+    long = np.flatnonzero(lengths >= COMPRESS_FROM)
+    if len(long):
+        texts = payload.to_pylist()
+        codec = pa.Codec("zstd")
+        for row in long.tolist():
+            size = len(texts[row])
+            smaller = size.to_bytes(4, "little") + codec.compress(texts[row], asbytes=True)
+            if len(smaller) < size:
+                texts[row] = smaller
+                form[row] += COMPRESSED
+        payload = pa.array(texts, pa.large_binary())
+    return pc.if_else(pa.array(lengths > 0), payload, None)
+
+
+# Unpacking
+
+
+def unpack(
+    packed: pa.Table, rows: Sequence[int] | _Ints | None = None, positions: _Ints | None = None
+) -> pa.Table:
+    """Turn sets into edges again.
+
+    Args:
+        packed: Sets, in the columns of `PACKED`; all of a row group, from its first row on, so
+            that a set finds those before it. Further columns are kept.
+        rows: The rows to turn; None for all. Of the others only those are decoded that these
+            rows build on.
+        positions: The positions to look for; None for all.
+
+    Returns:
+        The edges, in no certain order.
+
+    Raises:
+        StoreError: The sets are not as `pack` makes them.
+
+    Examples:
+        >>> edges = {"sink": ["s"] * 2, "sink_a": [9] * 2, "sink_b": [9] * 2, "source": ["r"] * 2}
+        >>> packed = pack(pa.table(edges | {"source_a": [5, 5], "source_b": [1, 3]}))
+        >>> unpack(packed).column("source_b").to_pylist()
+        [1, 3]
+    """
+    packed = packed.combine_chunks()
+    wanted = np.arange(packed.num_rows) if rows is None else np.asarray(rows, np.int64)
+    near = None if positions is None else np.unique(positions)
+    form = packed.column("form").to_numpy()
+    _require((form & ~(DELTA | COMPRESSED) == 0) & (packed.column("count").to_numpy() > 0))
+    is_interval = form[wanted] == INTERVAL
+    parts = [
+        _decode_intervals(packed, wanted[is_interval], near),
+        _decode_gaps(packed, wanted[~is_interval], near),
+    ]
+    owner, found = (np.concatenate(each) for each in zip(*parts, strict=True))
+    names = [*_KEY, *(name for name in packed.column_names if name not in {*_KEY, *_SET})]
+    edges = packed.select(names).take(pa.array(owner))
+    return edges.add_column(len(_KEY), "source_b", pa.array(found))
+
+
+def _decode_intervals(packed: pa.Table, rows: _Ints, near: _Ints | None) -> tuple[_Ints, _Ints]:
+    lo, count = (packed.column(name).to_numpy()[rows] for name in ("lo", "count"))
+    if near is None:
+        return np.repeat(rows, count), _ranges(lo, count)
+    first = np.searchsorted(near, lo)
+    count = np.searchsorted(near, lo + (count - 1), "right") - first
+    return np.repeat(rows, count), near[_ranges(first, count)]
+
+
+def _decode_gaps(packed: pa.Table, wanted: _Ints, near: _Ints | None) -> tuple[_Ints, _Ints]:
+    lo, count = (packed.column(name).to_numpy() for name in ("lo", "count"))
+    hi = pc.fill_null(packed.column("hi"), 0).to_numpy()
+    if near is not None:
+        first = np.searchsorted(near, lo[wanted])
+        wanted = wanted[np.searchsorted(near, hi[wanted], "right") > first]
+    if not len(wanted):
+        return wanted, wanted
+    form = packed.column("form").to_numpy()
+    rows = _with_chains(form % COMPRESSED == DELTA, wanted)
+    values, many = _from_varints(_payloads(packed.column("payload"), form, rows))
+    number = count[rows] - 1
+    gaps = _restore(form[rows] % COMPRESSED, number, values, many)
+    # A running sum over all sets, moved so that each one begins at its smallest position.
+    first = _offsets(count[rows])[:-1]
+    steps = np.zeros(count[rows].sum(), np.uint64)
+    steps[_ranges(first + 1, number)] = gaps
+    sums = np.cumsum(steps)
+    found = (sums - np.repeat(sums[first] - lo[rows].view(np.uint64), count[rows])).view(np.int64)
+    is_wanted = np.zeros(packed.num_rows, np.bool_)
+    is_wanted[wanted] = True
+    _require((found[first + number] == hi[rows]) | ~is_wanted[rows])
+    owner = np.repeat(rows, count[rows])
+    keep = is_wanted[owner] if near is None else is_wanted[owner] & np.isin(found, near)
+    return owner[keep], found[keep]
+
+
+def _with_chains(is_delta: _Flags, wanted: _Ints) -> _Ints:
+    """Add the rows that deltas build on."""
+    needed = np.zeros(len(is_delta), np.bool_)
+    needed[wanted] = True
+    while (more := needed[1:] & is_delta[1:] & ~needed[:-1]).any():
+        needed[:-1] |= more
+    return np.flatnonzero(needed)
+
+
+def _restore(form: _Ints, number: _Ints, values: _Words, many: _Ints) -> _Words:
+    """Give back the gaps of sets, each delta's predecessor being the row before it."""
+    bounds = _offsets(number)
+    gaps = np.ones(bounds[-1], np.uint64)
+    starts = _offsets(many)[:-1]
+    kept = np.where(form >= IDS, number - many, number)
+    _require((kept >= 0) & ((form != IDS) | (kept == 0)))
+    own = form >= IDS
+    gaps[_ranges((bounds[:-1] + kept)[own], many[own])] = values[_ranges(starts[own], many[own])]
+    own = form == INTERVALS
+    runs = values[_ranges(starts[own], many[own])]
+    _put_holes(gaps, bounds[:-1][own], number[own], runs, many[own])
+    is_delta = form == DELTA
+    _require((kept <= _shift(number)) | ~is_delta)
+    index = np.arange(len(form))
+    depth = index - np.maximum.accumulate(np.where(is_delta, 0, index))
+    for each in range(1, depth.max() + 1):
+        own = depth == each
+        to = _ranges(bounds[:-1][own], kept[own])
+        gaps[to] = gaps[_ranges(bounds[:-1][own] - kept[own], kept[own])]
+    return gaps
+
+
+def _put_holes(gaps: _Words, first: _Ints, number: _Ints, runs: _Words, many: _Ints) -> None:
+    """Write the gaps of sets of intervals, given lengths of runs and of holes in turn."""
+    _require(many % 2 == 0)
+    owner = np.repeat(np.arange(len(first)), many // 2)
+    sums = _offsets(runs[0::2].view(np.int64))
+    before = sums[_offsets(many // 2)[:-1]]
+    last_of_run = sums[1:] - before[owner] - 1
+    _require((last_of_run >= 0) & (last_of_run < number[owner]))
+    gaps[first[owner] + last_of_run] = runs[1::2] + np.uint64(1)
+
+
+def _payloads(payload: pa.ChunkedArray, form: _Ints, rows: _Ints) -> pa.Array:
+    """Return the payloads of some rows as they were before zstd."""
+    chosen = pc.fill_null(payload.take(pa.array(rows)).cast(pa.large_binary()), b"")
+    is_compressed = form[rows] >= COMPRESSED
+    if not is_compressed.any():
+        return chosen.combine_chunks()
+    texts = chosen.to_pylist()
+    codec = pa.Codec("zstd")
+    for row in np.flatnonzero(is_compressed).tolist():
+        size = int.from_bytes(texts[row][:4], "little")
+        try:
+            texts[row] = codec.decompress(texts[row][4:], size, asbytes=True)
+        except (OSError, pa.ArrowInvalid) as error:
+            raise _damaged() from error
+    return pa.array(texts, pa.large_binary())
+
+
+def _require(is_so: _Flags) -> None:
+    if not np.all(is_so):
+        raise _damaged()
+
+
+def _damaged() -> StoreError:
+    return StoreError(
+        "a packed set of edges does not add up, so its file is damaged or was written by a newer "
+        "version of clew.\n\nUpgrade clew, or restore the file from a backup."
+    )
+
+
+# Files
+
+
+def unpack_rows(path: str, rows: Sequence[int], positions: _Ints | None = None) -> pa.Table:
+    """Turn chosen rows of a packed file into edges, reading their row groups only.
+
+    Args:
+        path: The file.
+        rows: The numbers of the rows in the file.
+        positions: The positions to look for; None for all.
+
+    Raises:
+        StoreError: The file is gone or damaged.
+    """
+    try:
+        with pq.ParquetFile(path) as file:
+            groups = range(file.num_row_groups)
+            bounds = _offsets([file.metadata.row_group(each).num_rows for each in groups])
+            chosen = np.asarray(rows, np.int64)
+            group = np.searchsorted(bounds, chosen, "right") - 1
+            return pa.concat_tables(
+                unpack(file.read_row_group(each), chosen[group == each] - bounds[each], positions)
+                for each in np.unique(group).tolist()
+            )
+    except FileNotFoundError as error:
+        raise vanished(path) from error
+    except OSError as error:
+        raise unreadable(path, error) from error
+    except StoreError as error:
+        msg = f"`{path}` cannot be read: {error}"
+        raise StoreError(msg) from error
+    except (pa.ArrowInvalid, KeyError) as error:
+        msg = f"`{path}` is not a packed file of edges: {error}\n\nRestore it from a backup."
+        raise StoreError(msg) from error
+
+
+def pack_folder(folder: Path) -> int:
+    """Pack the edges of a batch that is not committed yet, if that makes them smaller.
+
+    May be called again after it was interrupted anywhere: raw files go only once the packed one
+    is on disk, whole and under its own name.
+
+    Args:
+        folder: Where Spark wrote the edges of the batch, and nothing else.
+
+    Returns:
+        The size of the folder's Parquet files in bytes.
+    """
+    for draft in folder.glob(f".{_NAME}.*.tmp"):
+        draft.unlink()
+    target = folder / _NAME
+    raw = sorted(each for each in folder.glob("*.parquet") if each != target)
+    if not target.exists() and raw:
+        _put_packed(target, raw)
+    if target.exists():
+        for path in [*raw, folder / "_SUCCESS"]:
+            path.unlink(missing_ok=True)
+            (folder / f".{path.name}.crc").unlink(missing_ok=True)
+    return _size(folder.glob("*.parquet"))
+
+
+def _put_packed(target: Path, raw: list[Path]) -> None:
+    """Write a packed file so that it appears whole, or not at all if it would not be smaller."""
+    draft = target.parent / f".{target.name}.{os.getpid()}.tmp"
+    try:
+        _write(draft, raw)
+        if _size([draft]) < _size(raw):
+            _sync(draft)
+            draft.replace(target)
+            _sync(target.parent)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _write(path: Path, raw: list[Path]) -> None:
+    portions = map(pack, _portions(raw))
+    first = next(portions)
+    with pq.ParquetWriter(path, PACKED, **_encodings(first)) as writer:
+        for packed in chain([first], portions):
+            writer.write_table(packed, row_group_size=ROW_GROUP)
+
+
+def _portions(raw: list[Path]) -> Iterator[pa.Table]:
+    """Read edges, so many at a time that memory does not depend on the size of a batch."""
+    held: list[pa.Table] = []
+    for path in raw:
+        with pq.ParquetFile(path, read_dictionary=["sink", "source"]) as file:
+            for batch in file.iter_batches(MAX_EDGES_AT_ONCE, columns=list(COLUMNS)):
+                if held and sum(map(len, held)) + len(batch) > MAX_EDGES_AT_ONCE:
+                    yield pa.concat_tables(held)
+                    held = []
+                held.append(pa.Table.from_batches([batch]))
+    yield pa.concat_tables(held or [EDGES.empty_table()])
+
+
+def _encodings(packed: pa.Table) -> dict[str, Any]:
+    """Choose how Parquet writes each column: by dictionary where values come back."""
+    names = ("sink_a", "sink_b", "source_a", "lo", "count")
+    columns = {name: packed.column(name).to_numpy() for name in names}
+    few = packed.num_rows // 2
+    repeated = [name for name, values in columns.items() if _distinct(values) <= few]
+    if np.count_nonzero(np.diff(columns["lo"]) < 0) <= few // 8 and "lo" in repeated:
+        repeated.remove("lo")  # in order, hence differences say less than places in a dictionary
+    others = ["hi", *(name for name in names if name not in repeated)]
+    return {
+        "compression": "zstd",
+        "use_dictionary": ["sink", "source", "form", *repeated],
+        "column_encoding": {
+            **dict.fromkeys(others, "DELTA_BINARY_PACKED"),
+            "payload": "DELTA_LENGTH_BYTE_ARRAY",
+        },
+    }
+
+
+def _size(paths: Iterable[Path]) -> int:
+    return sum(path.stat().st_size for path in paths)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+# Arrays of numbers
+
+
+def _names(column: pa.ChunkedArray) -> tuple[pa.Array, _Ints]:
+    """Return the different names, sorted, and for each row the place of its name among them."""
+    codes = column.combine_chunks()
+    if not pa.types.is_dictionary(codes.type):
+        codes = codes.dictionary_encode()
+    order = pc.sort_indices(codes.dictionary)
+    rank = np.empty(len(order), np.int64)
+    rank[order.to_numpy()] = np.arange(len(order))
+    return codes.dictionary.take(order), rank[codes.indices.to_numpy()]
+
+
+def _mix(columns: list[_Ints]) -> _Words:
+    """Make one number of several, almost surely another for other ones."""
+    mixed = np.zeros(len(columns[0]), np.uint64)
+    for column in columns:
+        mixed = (mixed ^ column.view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= mixed >> np.uint64(32)
+    return mixed
+
+
+def _changes(columns: Sequence[NDArray[Any]]) -> _Flags:
+    """Tell where any column is another than in the row before; the first row always is."""
+    changed = np.zeros(len(columns[0]), np.bool_)
+    changed[:1] = True
+    for column in columns:
+        changed[1:] |= column[1:] != column[:-1]
+    return changed
+
+
+def _distinct(values: NDArray[Any]) -> int:
+    return int(np.count_nonzero(_changes([np.sort(values)])))
+
+
+def _offsets(counts: ArrayLike) -> _Ints:
+    """Return where each of several stretches begins, and where the last one ends."""
+    return np.append(0, np.cumsum(counts, dtype=np.int64))
+
+
+def _sums(values: ArrayLike, bounds: _Ints) -> _Ints:
+    """Sum up the values of each stretch."""
+    sums = _offsets(values)
+    return sums[bounds[1:]] - sums[bounds[:-1]]
+
+
+def _ranges(starts: _Ints, counts: _Ints) -> _Ints:
+    """Put `start`, `start + 1`, ... of several stretches one after the other."""
+    bounds = _offsets(counts)
+    return np.repeat(starts - bounds[:-1], counts) + np.arange(bounds[-1])
+
+
+def _shift(values: _Ints, first: int = 0) -> _Ints:
+    """Return for each value the one before it."""
+    return np.append(first, values)[:-1]
+
+
+def _varint_sizes(values: _Words) -> _Ints:
+    sizes = np.ones(len(values), np.int64)
+    largest = int(values.max(initial=0))
+    for bits in range(7, 64, 7):
+        if largest >> bits:
+            sizes += values >= np.uint64(1 << bits)
+    return sizes
+
+
+def _to_varints(values: _Words) -> tuple[_Bytes, _Ints]:
+    """Write numbers with seven bits to a byte, low ones first; return the size of each, too."""
+    sizes = _varint_sizes(values)
+    starts = _offsets(sizes)
+    data = np.empty(starts[-1], np.uint8)
+    for each in range(sizes.max(initial=0)):
+        own = sizes > each
+        digits = (values[own] >> np.uint64(7 * each)).astype(np.uint8) & 0x7F
+        data[starts[:-1][own] + each] = digits | np.where(sizes[own] > each + 1, 0x80, 0)
+    return data, sizes
+
+
+def _from_varints(payloads: pa.Array) -> tuple[_Words, _Ints]:
+    """Read all numbers of some payloads; return how many each has, too."""
+    _, offsets, content = payloads.buffers()
+    bounds = np.frombuffer(offsets, np.int64)[payloads.offset :][: len(payloads) + 1]
+    data = np.frombuffer(content or b"", np.uint8)[bounds[0] : bounds[-1]]
+    bounds = bounds - bounds[0]
+    is_last = data < 0x80
+    _require(is_last[bounds[1:][np.diff(bounds) > 0] - 1])
+    ends = np.flatnonzero(is_last)
+    starts = _shift(ends + 1)
+    place = np.arange(len(data)) - np.repeat(starts, ends + 1 - starts)
+    digits = (data & 0x7F).astype(np.uint64) << (7 * place).astype(np.uint64)
+    values = np.add.reduceat(digits, starts) if len(starts) else digits
+    return values, _sums(is_last, bounds)

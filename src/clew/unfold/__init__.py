@@ -1,0 +1,1 @@
+"""From annotations to edges, outside the query that carried them."""

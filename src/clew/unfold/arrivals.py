@@ -1,0 +1,187 @@
+"""Which rows came in which batch of a query, and what the watermark was, from its checkpoint.
+
+Spark writes both before a batch runs: `offsets/N` holds the watermark that batch N closes windows
+with and how far it reads each source, and `sources/K/M` the files that a file source found. A batch
+drops rows as late by the watermark of the batch before it. Everything is read with Spark's own
+reader, so a checkpoint may lie on any file system that Spark knows.
+
+Spark keeps the offsets of the last hundred batches only. A query that writes provenance puts a copy
+into each commit of the store, and those are used where they exist.
+"""
+
+from __future__ import annotations
+
+import bisect
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as F
+
+from clew.exceptions import ReplayError
+from clew.store.layout import batches_folder, parse_batch_folder, read_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class Offsets:
+    """One batch as Spark planned it: its watermark, and how far it read each source."""
+
+    watermark_ms: int
+    ends: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """When rows came in.
+
+    Attributes:
+        batches: Every batch that is known.
+        files: The batch that read each file, by normalised path.
+        topics: Of each topic and partition, the offsets that batches ended before, ascending.
+    """
+
+    batches: Mapping[int, Offsets]
+    files: Mapping[str, int] = field(default_factory=dict)
+    topics: Mapping[tuple[str, int], tuple[tuple[int, int], ...]] = field(default_factory=dict)
+
+    def late_us(self, batch: int) -> int | None:
+        """Return the watermark by which a batch judged lateness, in microseconds."""
+        if batch == 0:
+            return None
+        before = self.batches.get(batch - 1)
+        if before is None:
+            msg = (
+                f"the checkpoint no longer holds batch {batch - 1}, so which rows of batch {batch} "
+                "were late is not known.\n\nSpark keeps the last "
+                "`spark.sql.streaming.minBatchesToRetain` batches; a query that runs with "
+                "`.provenance(...)` keeps what is needed in its store."
+            )
+            raise ReplayError(msg)
+        return before.watermark_ms * 1000 if before.watermark_ms > 0 else None
+
+
+def normal_path(path: str) -> str:
+    """Spell a file's path as row ids do.
+
+    Examples:
+        >>> normal_path("file:///data/a.parquet")
+        'file:/data/a.parquet'
+    """
+    return "file:/" + path[8:] if path.startswith("file:///") else path
+
+
+def parse_offsets(text: str) -> Offsets:
+    """Read one file of a checkpoint's `offsets`."""
+    lines = text.splitlines()
+    return Offsets(int(json.loads(lines[1])["batchWatermarkMs"]), tuple(lines[2:]))
+
+
+def kept_offsets(root: Path, writer: str, run: str) -> dict[int, Offsets]:
+    """Read from a store's commits what Spark planned for the batches of a run."""
+    kept = {}
+    for path in batches_folder(root, writer).glob("*.json"):
+        name = parse_batch_folder(path.stem)
+        if name is not None and name[0] == run:
+            said = read_json(path)
+            if said.get("offsets"):
+                kept[name[1]] = Offsets(said["watermark_ms"], tuple(said["offsets"]))
+    return kept
+
+
+def read_arrivals(
+    spark: SparkSession, checkpoint: str, kept: Mapping[int, Offsets] | None = None
+) -> Arrivals:
+    """Read when rows came in.
+
+    Args:
+        spark: The session to read with.
+        checkpoint: The query's checkpoint.
+        kept: What the store's commits say of batches.
+
+    Raises:
+        ReplayError: There is no checkpoint, or it does not say.
+    """
+    batches = dict(kept) if kept else _offsets(spark, checkpoint)
+    ends = sorted((n, each.ends) for n, each in batches.items())
+    return Arrivals(batches, _files(spark, checkpoint, ends), _topics(ends))
+
+
+def _offsets(spark: SparkSession, checkpoint: str) -> dict[int, Offsets]:
+    try:
+        texts = (
+            spark.read.text(f"{checkpoint}/offsets", wholetext=True)
+            .select(F.col("_metadata.file_name").alias("name"), "value")
+            .collect()
+        )
+    except AnalysisException as error:
+        msg = (
+            f"`{checkpoint}` is not the checkpoint of a query: it has no `offsets`.\n\n"
+            "Name the folder given as `checkpointLocation`."
+        )
+        raise ReplayError(msg) from error
+    return {int(row.name): parse_offsets(row.value) for row in texts if row.name.isdigit()}
+
+
+def _files(
+    spark: SparkSession, checkpoint: str, ends: Iterable[tuple[int, tuple[str, ...]]]
+) -> dict[str, int]:
+    """Assign each file to the batch that read it."""
+    steps: dict[int, list[tuple[int, int]]] = {}
+    for batch, lines in ends:
+        for source, line in enumerate(lines):
+            end = _json(line)
+            if isinstance(end, dict) and "logOffset" in end:
+                steps.setdefault(source, []).append((int(end["logOffset"]), batch))
+    if not steps:
+        return {}
+    found: dict[str, int] = {}
+    place = F.regexp_extract(F.col("_metadata.file_path"), r"/sources/(\d+)/[^/]+$", 1)
+    logs = spark.read.text(f"{checkpoint}/sources/*").filter("value like '{%'")
+    offsets = {source: [offset for offset, _ in reached] for source, reached in steps.items()}
+    # A source that the query reads in two places has one log and several ends, all the same.
+    for row in logs.select(place.cast("int").alias("source"), "value").collect():
+        entry = json.loads(row.value)
+        reached = steps[row.source]
+        at = bisect.bisect_left(offsets[row.source], int(entry["batchId"]))
+        if at == len(reached):
+            continue  # listed, but no batch has read it yet
+        path, batch = normal_path(entry["path"]), reached[at][1]
+        if found.setdefault(path, batch) != batch:
+            msg = (
+                f"`{path}` was read twice by the query, in batches {found[path]} and {batch}, so "
+                "which of its rows were late cannot be told.\n\nTrace the source once and use "
+                "the traced frame twice."
+            )
+            raise ReplayError(msg)
+    return found
+
+
+def _topics(
+    ends: Iterable[tuple[int, tuple[str, ...]]],
+) -> dict[tuple[str, int], tuple[tuple[int, int], ...]]:
+    """Note, for each partition of a topic, up to which offset each batch read."""
+    found: dict[tuple[str, int], list[tuple[int, int]]] = {}
+    for batch, lines in ends:
+        for line in lines:
+            end = _json(line)
+            if not isinstance(end, dict) or "logOffset" in end:
+                continue
+            for topic, partitions in end.items():
+                if isinstance(partitions, dict):
+                    for partition, offset in partitions.items():
+                        found.setdefault((topic, int(partition)), []).append((int(offset), batch))
+    return {key: tuple(reached) for key, reached in found.items()}
+
+
+def _json(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None

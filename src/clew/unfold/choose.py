@@ -1,0 +1,73 @@
+"""Choose how provenance is carried, by the graph and its sources, and say why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, get_args
+
+from clew.capture.intervals import INTERVALS
+from clew.capture.pointers import PointersCapture
+from clew.capture.sets import SETS
+from clew.exceptions import CaptureRefusedError, WriterError
+from clew.unfold.reach import is_gathering, obstacle, pointers_obstacle, stream_obstacle
+
+if TYPE_CHECKING:
+    from clew.capture.algebra import Capture
+    from clew.graph.node import Node
+
+CaptureName = Literal["auto", "off", "sets", "pointers", "intervals"]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A way to capture provenance, and why it was taken."""
+
+    capture: str
+    why: str
+
+
+def capture_of(name: str) -> Capture:
+    """Return what implements a capture."""
+    if name == "pointers":
+        return PointersCapture()
+    return INTERVALS if name == "intervals" else SETS
+
+
+def choose(node: Node, wanted: CaptureName) -> Choice:
+    """Choose a capture for a query.
+
+    Raises:
+        WriterError: There is no such capture.
+        CaptureRefusedError: It was asked for and cannot serve this query.
+    """
+    if wanted not in get_args(CaptureName):
+        known = ", ".join(f'"{each}"' for each in get_args(CaptureName))
+        msg = f"`capture` is one of {known}; got {wanted!r}."
+        raise WriterError(msg)
+    if wanted in ("off", "sets"):
+        return Choice(wanted, "asked for")
+    if wanted == "auto":
+        return _automatic(node)
+    why = _intervals(node) if wanted == "intervals" else _pointers(node)
+    if why:
+        raise CaptureRefusedError(wanted, why)
+    return Choice(wanted, "asked for")
+
+
+def _automatic(node: Node) -> Choice:
+    if not any(is_gathering(each) for each in node.walk()):
+        return Choice("sets", "each result is made from a few rows that the query itself decides")
+    why = _pointers(node)
+    if why:
+        return Choice("sets", why)
+    return Choice("pointers", "the sources can be read again and the query gives the same twice")
+
+
+def _pointers(node: Node) -> str | None:
+    return (
+        pointers_obstacle(node) or obstacle(node, whole=False) or stream_obstacle(node, whole=False)
+    )
+
+
+def _intervals(node: Node) -> str | None:
+    return obstacle(node, whole=True) or stream_obstacle(node, whole=True)

@@ -1,0 +1,150 @@
+"""From pointers to edges, level by level.
+
+The sink rows of some batches point at source rows and at groups. A group's pointer is joined with
+the rows of that group, which point further; when only source rows are left, those are the edges.
+The number of joins is the depth of the query, never the number of rows, and the source is scanned
+once for each aggregation that reads it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from clew.capture.late import WithoutLate
+from clew.capture.pointers import (
+    GROUP_A,
+    GROUP_B,
+    Level,
+    Pointers,
+    PointersCapture,
+    carried,
+    pointer,
+)
+from clew.graph.columns import ID_A, ID_B, named
+from clew.graph.node import interpret
+from clew.operators.source import Source
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from clew.graph.node import Node
+    from clew.unfold.tables import Tables
+
+SINK_A = "sink_a"
+SINK_B = "sink_b"
+_BROADCAST_ROWS = 500_000
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Edges to one source.
+
+    Attributes:
+        source: The source.
+        edges: `sink_a`, `sink_b`, `source_a`, `source_b`, each once; and `content` if it is known.
+        has_content: The content of the source rows came along.
+    """
+
+    source: str
+    edges: DataFrame
+    has_content: bool
+
+
+def pointers_of(node: Node) -> Pointers:
+    """Return which pointers the rows of a query carry, without running it."""
+    annotation = interpret(node, PointersCapture()).annotation
+    assert isinstance(annotation, Pointers)
+    return annotation
+
+
+class Unfolding:
+    """The levels of a query over tables.
+
+    Args:
+        tables: The query over the part of its sources that is needed.
+    """
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self._nodes = {each.id: each for each in tables.node.walk()}
+        self._levels: dict[str, Level] = {}
+
+    def follow(self, rows: DataFrame, annotation: Pointers, count: int) -> list[Found]:
+        """Follow the pointers of sink rows to their source rows.
+
+        Args:
+            rows: The sink rows: `sink_a`, `sink_b` and their pointers.
+            annotation: What they point at.
+            count: How many there are, about.
+        """
+        paths: dict[str, list[tuple[DataFrame, bool, bool]]] = {}
+        self._follow(rows, annotation, count, paths, deeper=False)
+        out = []
+        for source, parts in paths.items():
+            whole = all(content for _, content, _ in parts)
+            columns = [SINK_A, SINK_B, "source_a", "source_b", *(["content"] if whole else [])]
+            edges = parts[0][0].select(*columns)
+            for more, _, _ in parts[1:]:
+                edges = edges.unionByName(more.select(*columns))
+            if len(parts) > 1 or any(repeats for _, _, repeats in parts):
+                edges = edges.dropDuplicates(columns[:4])
+            out.append(Found(source, edges, whole))
+        return out
+
+    def _follow(
+        self,
+        rows: DataFrame,
+        annotation: Pointers,
+        count: int,
+        paths: dict[str, list[tuple[DataFrame, bool, bool]]],
+        *,
+        deeper: bool,
+    ) -> None:
+        for i, slot in enumerate(annotation.slots):
+            a, b = named(pointer(i, "a")), named(pointer(i, "b"))
+            if slot.kind == "row":
+                has_content = carried(i) in annotation.columns
+                content = [named(carried(i)).alias("content")] if has_content else []
+                own = [named(SINK_A), named(SINK_B), a.alias("source_a"), b.alias("source_b")]
+                found = rows.select(*own, *content).filter(F.col("source_a").isNotNull())
+                repeats = deeper or slot.target in annotation.repeats
+                paths.setdefault(slot.target, []).append((found, has_content, repeats))
+                continue
+            level = self._level(slot.target)
+            wanted = rows.select(SINK_A, SINK_B, a.alias("_clew_w_a"), b.alias("_clew_w_b"))
+            wanted = wanted.filter(F.col("_clew_w_a").isNotNull())
+            if len(annotation.slots) > 1 or deeper:
+                wanted = wanted.dropDuplicates()
+            wanted = F.broadcast(wanted) if count <= _BROADCAST_ROWS else wanted
+            same = (named(GROUP_A) == F.col("_clew_w_a")) & (named(GROUP_B) == F.col("_clew_w_b"))
+            joined = level.rows.join(wanted, same)
+            nested = any(each.kind == "group" for each in level.annotation.slots)
+            self._follow(joined, level.annotation, count, paths, deeper=deeper or nested)
+
+    def _level(self, target: str) -> Level:
+        if target not in self._levels:
+            capture = PointersCapture(contents=True)
+            interpret(
+                self._nodes[int(target.split(".", maxsplit=1)[0])], self._over(capture), check=False
+            )
+            self._levels.update(capture.levels)
+        return self._levels[target]
+
+    def _over(self, capture: PointersCapture) -> WithoutLate:
+        return WithoutLate(capture, self._tables.late)
+
+    def rows_of(self, source: str) -> DataFrame:
+        """Return the rows of a source: `a`, `b` and `content`."""
+        capture = self._over(PointersCapture(contents=True))
+        node = next(
+            each
+            for each in self._nodes.values()
+            if isinstance(each.operator, Source) and each.operator.origin.name == source
+        )
+        df = interpret(node, capture, check=False).df
+        return df.select(
+            named(ID_A).alias("a"), named(ID_B).alias("b"), named(carried(0)).alias("content")
+        )

@@ -1,0 +1,259 @@
+"""Whether a query can be computed again from its sources, and how far apart its rows may lie.
+
+`obstacle` says why not: a source that cannot be read again, something that gives other values the
+next time, or a step of a stream whose choice depended on arrival. `reach` says how far from the
+rows that contributed one must read so that every window in between is complete.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from clew.graph.columns import named
+from clew.graph.plan import analysed, explain, optimized
+from clew.operators.aggregate import Aggregate, Pivot
+from clew.operators.dedup import Dedup
+from clew.operators.join import Join
+from clew.operators.keep import Keep, shown
+from clew.operators.named import Named
+from clew.operators.opaque import MapGroups
+from clew.operators.project import Project
+from clew.operators.setops import SetOperation
+from clew.operators.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from clew.graph.node import Node
+
+_UNSETTLED = re.compile(
+    r"\b(rand|randn|randstr|uniform|uuid|shuffle|now|current_timestamp|current_date|current_time|"
+    r"localtimestamp|curdate|monotonically_increasing_id|spark_partition_id|input_file_name|"
+    r"input_file_block_start|input_file_block_length)\(",
+)
+_PROBE = 1_734_021_877
+_UNITS = {
+    "microsecond": 1,
+    "millisecond": 1_000,
+    "second": 1_000_000,
+    "minute": 60_000_000,
+    "hour": 3_600_000_000,
+    "day": 86_400_000_000,
+    "week": 604_800_000_000,
+}
+_AMOUNT = re.compile(r"(\d+)\s*([a-z]+?)s?\b")
+
+
+def obstacle(node: Node, *, whole: bool) -> str | None:
+    """Say why a query cannot be computed again; None if it can.
+
+    Args:
+        node: The graph.
+        whole: All of it is computed again; else the aggregations and what lies below them.
+    """
+    for each in node.walk():
+        source = each.operator
+        if isinstance(source, Source) and isinstance(source.again, str):
+            return f"source `{source.origin.name}` cannot be read again: {source.again}"
+    again = list(_computed_again(node, whole=whole))
+    for each in again:
+        operator = each.operator
+        if isinstance(operator, Keep) and operator.verb in ("sample", "limit", "offset"):
+            return f"`{operator.verb}` may choose other rows when the query is computed again"
+    # What lies below a step is in the step's own plan, so the outermost say it all.
+    inner = {i.id for each in again for i in each.inputs}
+    texts = [explain(each.plain.df) for each in again if each.id not in inner]
+    for text in texts:
+        found = _UNSETTLED.search("\n".join(analysed(text)))
+        if found:
+            return f"`{found[1]}()` gives another value when the query is computed again"
+    if any("EvalPython" in line for text in texts for line in optimized(text)):
+        return _undecided(again)
+    return None
+
+
+def _undecided(nodes: Iterable[Node]) -> str | None:
+    """Look for a Python function that was declared non-deterministic."""
+    for each in nodes:
+        if isinstance(each.operator, (Project, Keep, Aggregate)) and _changes_mind(each):
+            return (
+                f"`{each.operator.kind}` calls a function that is declared non-deterministic, so "
+                "it may return something else when the query is computed again"
+            )
+    return None
+
+
+def _changes_mind(node: Node) -> bool:
+    """Find out whether Spark takes a step with a Python function for deterministic.
+
+    A filter behind the step is moved before it only if nothing in the step could change by that.
+    """
+    df = node.plain.df
+    calls = sum("EvalPython" in line for line in optimized(explain(df)))
+    before = sum(
+        "EvalPython" in line for each in node.inputs for line in optimized(explain(each.plain.df))
+    )
+    if calls == before:
+        return False
+    known = {name for each in node.inputs for name in each.columns}
+    passing = [c for c in node.columns if c in known and node.columns.count(c) == 1]
+    if not passing:
+        return True  # nothing to probe with; better to carry rows than to trust
+    lines = optimized(explain(df.filter(F.hash(named(passing[0])) != _PROBE)))
+    filters = [i for i, line in enumerate(lines) if str(_PROBE) in line]
+    first = next((i for i, line in enumerate(lines) if "EvalPython" in line), None)
+    return bool(filters) and first is not None and min(filters) < first
+
+
+def stream_obstacle(node: Node, *, whole: bool) -> str | None:
+    """Say which step of a stream chose by arrival what cannot be chosen again.
+
+    Args:
+        node: The graph.
+        whole: All of it is computed again (intervals); else what lies below aggregations.
+    """
+    for each in _computed_again(node, whole=whole):
+        why = _by_arrival(each)
+        if why:
+            return why
+    return None
+
+
+def _computed_again(node: Node, *, whole: bool) -> Iterator[Node]:
+    """Yield the nodes that are computed again: all, or the aggregations and what lies below."""
+    seen: set[int] = set()
+    tops = [node] if whole else [each for each in node.walk() if is_gathering(each)]
+    for top in tops:
+        for each in top.walk():
+            if each.id not in seen:
+                seen.add(each.id)
+                yield each
+
+
+def _by_arrival(node: Node) -> str | None:
+    operator = node.operator
+    streaming = node.plain.df.isStreaming
+    if isinstance(operator, Dedup) and streaming:
+        return (
+            "`dropDuplicates` on a stream keeps the row that came first, which cannot be told "
+            "afterwards"
+        )
+    if isinstance(operator, Join) and operator.times is not None:
+        return _join_by_arrival(node, operator)
+    if isinstance(operator, Aggregate) and streaming:
+        if operator.clock and operator.clock.is_session:
+            return "a session window grows with the rows as they come"
+        if _is_raw(node.inputs[0]) and _has_stream_join(node.inputs[0]):
+            return "the aggregation judges lateness by the bounds of a join of streams before it"
+    return None
+
+
+def _join_by_arrival(node: Node, join: Join) -> str | None:
+    if join.how == "semi":
+        return "a semi join of two streams keeps the match that came first"
+    if join.how == "outer":
+        return "a full join of two streams matches nulls, and of two tables it does not"
+    assert join.times is not None
+    text = " ".join(join.names or [shown(join.on)])
+    for name, side in zip(join.times, node.inputs, strict=True):
+        if name is not None and _is_raw(side) and not re.search(rf"\b{re.escape(name)}\b", text):
+            # Spark compares a column with the watermark only if the query still needs it.
+            return f"whether the join drops late rows depends on `{name}`, which it does not use"
+    if any(_has_stream_join(side) for side in node.inputs):
+        return "a join of streams behind another judges lateness by the bounds of both"
+    return None
+
+
+def _has_stream_join(node: Node) -> bool:
+    return any(isinstance(n.operator, Join) and n.operator.times is not None for n in node.walk())
+
+
+def _is_raw(node: Node) -> bool:
+    """Tell whether rows of a stream come through without a step that keeps state."""
+    if is_stateful(node):
+        return False
+    if isinstance(node.operator, Source):
+        return node.plain.df.isStreaming
+    return any(_is_raw(each) for each in node.inputs)
+
+
+def is_stateful(node: Node) -> bool:
+    """Tell whether a step of a stream keeps state."""
+    operator = node.operator
+    if not node.plain.df.isStreaming:
+        return False
+    return isinstance(operator, (Aggregate, Dedup)) or (
+        isinstance(operator, Join) and operator.times is not None
+    )
+
+
+def is_gathering(node: Node) -> bool:
+    """Tell whether a step makes one row of a number of rows that only the data decides."""
+    operator = node.operator
+    return isinstance(operator, (Aggregate, Pivot, MapGroups)) or (
+        isinstance(operator, Join) and operator.how == "semi" and operator.times is None
+    )
+
+
+def pointers_obstacle(node: Node) -> str | None:
+    """Say which step pointers cannot stand for."""
+    for each in node.walk():
+        operator = each.operator
+        if isinstance(operator, Named):
+            return f"the named frame `{operator.name}` needs the content of its rows"
+        if isinstance(operator, MapGroups):
+            return "`applyInPandas` hides the keys of its groups"
+        if isinstance(operator, Project) and operator.partition is not None:
+            return "a window function reads all rows of its partition"
+        if isinstance(operator, Dedup) and operator.contributes == "all":
+            return '`contributes="all"` asks for every duplicate'
+    return None
+
+
+def reach(node: Node, *, whole: bool) -> int | None:
+    """Return how far around the rows of a result one must read, in microseconds.
+
+    One aggregation needs its own rows only. Where one follows another, the windows of the first
+    that end near the result's must be complete as well, or they would pass for others. None if the
+    graph does not say: an aggregation without a window, an outer join. Then all must be read.
+    """
+    again = list(_computed_again(node, whole=whole))
+    for each in again:
+        operator = each.operator
+        if isinstance(operator, (Dedup, SetOperation)):
+            return None
+        if isinstance(operator, Join) and operator.how not in ("inner", "cross"):
+            return None
+        if isinstance(operator, Project) and operator.partition is not None:
+            return None
+    gatherings = [each for each in again if is_gathering(each)]
+    nested = any(is_gathering(n) for g in gatherings for i in g.inputs for n in i.walk())
+    if not nested:
+        return 0
+    sizes = [_size(each) for each in gatherings]
+    return None if None in sizes else sum(size for size in sizes if size is not None)
+
+
+def _size(node: Node) -> int | None:
+    return window_size(node.operator) if isinstance(node.operator, Aggregate) else None
+
+
+def window_size(aggregate: Aggregate) -> int | None:
+    """Read the size of an aggregation's window off its keys, in microseconds."""
+    for key in aggregate.keys:
+        found = re.search(r"^window\(.+?, '([^']+)'", shown(key))
+        if found:
+            return _micros(found[1])
+    # The rows of a group share their time, or the window that they were given before.
+    has_time = aggregate.clock is not None and not aggregate.clock.is_session
+    return 0 if has_time else None
+
+
+def _micros(text: str) -> int | None:
+    parts = _AMOUNT.findall(text.lower().removeprefix("interval "))
+    if not parts or any(unit not in _UNITS for _, unit in parts):
+        return None
+    return sum(int(amount) * _UNITS[unit] for amount, unit in parts)

@@ -1,0 +1,293 @@
+"""The trailing stage: turn the pointers of committed batches into edges, each exactly once.
+
+A batch of a query with pointers is committed with its rows and their pointers, and no edges. This
+stage takes the batches that are not unfolded yet, all at once, and commits their edges under a name
+that holds the first and the last of them. What was left behind by a stage that died has a name
+without a commit, and is removed by the next. One stage at a time works for a query: a lock in the
+store sees to it, across processes.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from clew.capture.intervals import HIGH, LOW
+from clew.graph.columns import named
+from clew.steps import reached
+from clew.store.commit import Unfolded, commit_unfolded, rows_in
+from clew.store.draft import merge_folders, split_draft
+from clew.store.layout import (
+    EDGES,
+    ROWS,
+    batches_folder,
+    edges_folder,
+    parse_batch_folder,
+    parse_unfolding_folder,
+    quote_name,
+    read_json,
+    rows_folder,
+    unfolded_folder,
+    unfolding_folder,
+)
+from clew.store.packed import pack_folder
+from clew.unfold.arrivals import kept_offsets, read_arrivals
+from clew.unfold.levels import SINK_A, SINK_B, Unfolding, pointers_of
+from clew.unfold.reach import reach
+from clew.unfold.tables import Span, as_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from clew.graph.node import Node
+    from clew.unfold.levels import Found
+
+_MOST_ROWS = 2_000_000
+_SMALL = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A committed batch whose rows still point, or only cover.
+
+    Attributes:
+        number: The batch.
+        rows: How many rows it has.
+        files: Their files.
+    """
+
+    number: int
+    rows: int
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far an unfolding has come."""
+
+    batches: int
+    of: int
+    rows: int
+    edges: int
+    seconds: float
+
+
+class Stage:
+    """Unfolds what a query committed.
+
+    Args:
+        root: The store.
+        writer: The query's stream.
+        run: The run whose batches are unfolded.
+        node: The query's graph.
+        checkpoint: The query's checkpoint; None for a batch query.
+    """
+
+    def __init__(
+        self, root: Path, writer: str, run: str, node: Node, checkpoint: str | None
+    ) -> None:
+        self.root = root
+        self.writer = writer
+        self.run = run
+        self._node = node
+        self._checkpoint = checkpoint
+        self._annotation = pointers_of(node)
+        self._reach = reach(node, whole=False)
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session of the query."""
+        return self._node.plain.df.sparkSession
+
+    def pending(self) -> list[Pending]:
+        """List the batches that are committed and not unfolded, oldest first."""
+        covered = self._covered()
+        found = []
+        for path in sorted(batches_folder(self.root, self.writer).glob("*.json")):
+            name = parse_batch_folder(path.stem)
+            if name is None or name[0] != self.run or name[1] in covered:
+                continue
+            said = read_json(path)
+            if said.get("capture") == "pointers" and said["sink_rows"] and not said["gap"]:
+                files = tuple(f for f in said["files"] if f.startswith(ROWS))
+                found.append(Pending(name[1], int(said["sink_rows"]), files))
+        return found
+
+    def _covered(self) -> set[int]:
+        covered: set[int] = set()
+        for path in unfolded_folder(self.root, self.writer).glob("*.json"):
+            name = parse_unfolding_folder(path.stem)
+            if name is not None and name[0] == self.run and isinstance(name[2], int):
+                covered.update(range(name[1], name[2] + 1))
+        return covered
+
+    def unfold(self, progress: Callable[[Progress], None] | None = None) -> int:
+        """Unfold everything that is pending, and return the number of edges written."""
+        began, edges, done = time.monotonic(), 0, 0
+        with alone(unfolded_folder(self.root, self.writer)):
+            self._clear()
+            waiting = self.pending()
+            total = len(waiting)
+            while waiting:
+                group = _group(waiting)
+                waiting = waiting[len(group) :]
+                edges += self._unfold(group)
+                done += len(group)
+                if progress is not None:
+                    rows = sum(each.rows for each in group)
+                    progress(Progress(done, total, rows, edges, time.monotonic() - began))
+        return edges
+
+    def _clear(self) -> None:
+        """Remove what an unfolding that was never committed left behind."""
+        committed = {p.stem for p in unfolded_folder(self.root, self.writer).glob("*.json")}
+        for kind in (EDGES, ROWS):
+            for folder in (self.root / kind / quote_name(self.writer)).glob("*"):
+                if parse_unfolding_folder(folder.name) and folder.name not in committed:
+                    shutil.rmtree(folder)
+
+    def _unfold(self, group: Sequence[Pending]) -> int:
+        first, last = group[0].number, group[-1].number
+        reached("unfolding begun", last)
+        rows = self.spark.read.parquet(*[str(self.root / f) for p in group for f in p.files])
+        spans = self._spans(group)
+        count = sum(each.rows for each in group)
+        name = unfolding_folder(self.run, first, last)
+        found = self._follow(rows, spans, count, last)
+        edges, files = self._write(found, name)
+        reached("unfolding written", last)
+        commit_unfolded(self.root, Unfolded(self.writer, self.run, first, last, None, edges, files))
+        reached("unfolding committed", last)
+        return edges
+
+    def _spans(self, group: Sequence[Pending]) -> dict[str, Span]:
+        found = covered_spans([self.root / f for p in group for f in p.files])
+        return {source: span.wider(self._reach) for source, span in found.items()}
+
+    def _follow(
+        self, rows: DataFrame, spans: Mapping[str, Span], count: int, last: int
+    ) -> tuple[Unfolding, list[Found]]:
+        arrivals = None
+        if self._checkpoint is not None:
+            arrivals = read_arrivals(
+                self.spark, self._checkpoint, kept_offsets(self.root, self.writer, self.run)
+            )
+        tables = as_tables(self._node, spans, arrivals, last if arrivals else None)
+        unfolding = Unfolding(tables)
+        wanted = rows.withColumnsRenamed({"a": SINK_A, "b": SINK_B})
+        hidden = [named(c) for c in self._annotation.columns if c.startswith("_clew_p")]
+        wanted = wanted.select(SINK_A, SINK_B, *hidden)
+        return unfolding, unfolding.follow(wanted, self._annotation, count)
+
+    def _write(self, followed: tuple[Unfolding, list[Found]], name: str) -> tuple[int, list[str]]:
+        """Compute the edges once, with the rows at their ends, and lay both out."""
+        unfolding, found = followed
+        edges_to = edges_folder(self.root, self.writer, name)
+        outs, total = [edges_to], 0
+        for number, each in enumerate(found):
+            draft = edges_to / f"_draft-{number}"
+            each.edges.write.mode("overwrite").parquet(str(draft))
+            reached("unfolded edges computed", number)
+            out = rows_folder(self.root, self.writer, name, each.source)
+            total += self._lay_out(unfolding, each, draft, edges_to / f"edges-{number}", out)
+            shutil.rmtree(draft)
+            outs.append(out)
+            reached("unfolded rows written", number)
+        merge_folders(edges_to)
+        pack_folder(edges_to)
+        reached("unfolded edges packed", len(found))
+        return total, [
+            str(p.relative_to(self.root)) for out in outs for p in sorted(out.glob("*.parquet"))
+        ]
+
+    def _lay_out(
+        self, unfolding: Unfolding, found: Found, draft: Path, edges: Path, rows: Path
+    ) -> int:
+        count = rows_in(draft)
+        if found.has_content and count <= _SMALL:
+            split_draft(draft, self.writer, found.source, edges, rows)
+            return count
+        held = self.spark.read.parquet(str(draft))
+        ends = ["source_a", "source_b"]
+        named_edges = held.select(
+            F.lit(self.writer).alias("sink"),
+            SINK_A,
+            SINK_B,
+            F.lit(found.source).alias("source"),
+            *ends,
+        )
+        ordered = named_edges.coalesce(2).sortWithinPartitions(SINK_A, SINK_B, *ends)
+        ordered.write.mode("overwrite").parquet(str(edges))
+        _contents(unfolding, found, held, count).write.mode("overwrite").parquet(str(rows))
+        return count
+
+
+def _contents(unfolding: Unfolding, found: Found, edges: DataFrame, count: int) -> DataFrame:
+    """Return the content of the source rows that contributed, each once."""
+    ids = [named("source_a").alias("a"), named("source_b").alias("b")]
+    if found.has_content:
+        rows = edges.select(*ids, "content").dropDuplicates(["a", "b"])
+    else:
+        wanted = edges.select(*ids).dropDuplicates()
+        wanted = F.broadcast(wanted) if count < _MOST_ROWS else wanted
+        rows = unfolding.rows_of(found.source).join(wanted, ["a", "b"])
+    return rows.select("a", "b", "content.segment", "content.time", "content.row").coalesce(2)
+
+
+def covered_spans(files: Sequence[Path]) -> dict[str, Span]:
+    """Read from the footers of row files which part of each source their rows come from."""
+    import pyarrow.parquet as pq
+
+    lows: dict[str, list[int]] = {}
+    highs: dict[str, list[int]] = {}
+    unknown: set[str] = set()
+    for path in files:
+        meta = pq.read_metadata(path)
+        for i in range(meta.num_columns):
+            column = meta.schema.column(i).path
+            if not column.startswith((LOW, HIGH)):
+                continue
+            into = lows if column.startswith(LOW) else highs
+            source = column.removeprefix(LOW).removeprefix(HIGH)
+            for g in range(meta.num_row_groups):
+                stats = meta.row_group(g).column(i).statistics
+                if stats is None or not stats.has_min_max:
+                    if stats is None or stats.null_count != meta.row_group(g).num_rows:
+                        unknown.add(source)
+                    continue
+                into.setdefault(source, []).extend((stats.min, stats.max))
+    return {
+        source: Span(min(lows[source]), max(highs[source]))
+        for source in lows
+        if source in highs and source not in unknown
+    }
+
+
+def _group(waiting: Sequence[Pending]) -> list[Pending]:
+    """Take as many batches as can be unfolded at once."""
+    group: list[Pending] = []
+    rows = 0
+    for each in waiting:
+        if group and rows + each.rows > _MOST_ROWS:
+            break
+        group.append(each)
+        rows += each.rows
+    return group
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Hold the lock of a query's unfolding, waiting for whoever has it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

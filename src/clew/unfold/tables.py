@@ -1,0 +1,219 @@
+"""A stream's sources as tables: just the part that is needed, with what is known of lateness.
+
+Which part is needed is a span of time per source. Files outside it are not opened: what a Parquet
+file covers stands in its footer. Rows outside it are left to Spark, which skips row groups by the
+same footers. If no file in question can hold a late row, which its footer tells as well, the check
+for late rows is left out of the plan.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from clew.capture.intervals import span_column
+from clew.capture.late import LATE
+from clew.graph.columns import named
+from clew.graph.node import rebuilt
+from clew.operators.source import Source
+from clew.sources.again import Again
+from clew.sources.identity import KafkaIdentity, file_path
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import Column, DataFrame
+
+    from clew.graph.node import Node
+    from clew.unfold.arrivals import Arrivals
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
+_PATH = "_clew_path"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A span of time in microseconds, both ends in it; None where it is open."""
+
+    low: int | None = None
+    high: int | None = None
+
+    def wider(self, by: int | None) -> Span:
+        """Return the span made longer at both ends; open if by an unknown length."""
+        if by is None:
+            return Span()
+        low = None if self.low is None else self.low - by
+        return Span(low, None if self.high is None else self.high + by)
+
+    def meets(self, low: int, high: int) -> bool:
+        """Tell whether the two spans have a moment in common."""
+        return (self.low is None or high >= self.low) and (self.high is None or low <= self.high)
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The graph over tables.
+
+    Attributes:
+        node: The same graph; its sources are tables.
+        late: The sources whose rows bring the watermark they were judged by.
+        files: How many files are read, for progress and tests; None where tables are read whole.
+    """
+
+    node: Node
+    late: tuple[str, ...] = ()
+    files: Mapping[str, int] = field(default_factory=dict)
+
+
+def as_tables(
+    node: Node,
+    spans: Mapping[str, Span],
+    arrivals: Arrivals | None = None,
+    last_batch: int | None = None,
+) -> Tables:
+    """Put tables in the place of the sources.
+
+    Args:
+        node: The graph.
+        spans: The part of each source that is needed; all of it where none is given.
+        arrivals: When the rows of streams came in; None for a graph without streams.
+        last_batch: Leave out what came after this batch.
+    """
+    sources: dict[int, Source] = {}
+    late: list[str] = []
+    files: dict[str, int] = {}
+    for each in node.walk():
+        source = each.operator
+        if not isinstance(source, Source):
+            continue
+        assert isinstance(source.again, Again)
+        span = spans.get(source.origin.name, Span())
+        if source.again.is_stream:
+            assert arrivals is not None
+            df, count = _stream(source, span, arrivals, last_batch)
+            files[source.origin.name] = count
+        else:
+            df = _within(source.again.read(source.df, source.origin.schema), source, span)
+        if LATE in df.columns:
+            late.append(source.origin.name)
+        sources[each.id] = replace(source, df=df)
+    return Tables(rebuilt(node, sources), tuple(late), files)
+
+
+def _stream(
+    source: Source, span: Span, arrivals: Arrivals, last_batch: int | None
+) -> tuple[DataFrame, int]:
+    again = source.again
+    assert isinstance(again, Again)
+    schema = source.origin.schema
+    if isinstance(source.origin.identity, KafkaIdentity):
+        table = again.read(source.df, schema)
+        return _within(_topic_lateness(table, arrivals, last_batch), source, span), 0
+    time = span_column(source.origin)
+    known = {
+        path: batch
+        for path, batch in arrivals.files.items()
+        if (last_batch is None or batch <= last_batch) and _is_under(path, again.folder)
+    }
+    held = {path: _covered(path, time) if time else None for path in known}
+    wanted = [p for p, c in held.items() if c is None or c == () or span.meets(*c)]
+    table = again.read(source.df, schema, sorted(wanted) if again.table is None else None)
+    if not wanted:
+        return table.limit(0), 0
+    lates = {path: arrivals.late_us(known[path]) for path in wanted}
+    if again.table is None and not any(_may_be_late(held[p], lates[p]) for p in wanted):
+        return _within(table, source, span), len(wanted)
+    spark = source.df.sparkSession
+    kind = T.StructType().add(_PATH, T.StringType()).add(LATE, T.LongType())
+    judged = spark.createDataFrame(list(lates.items()), kind)
+    # An inner join: a file that no batch of the query has read is not part of the stream.
+    joined = _within(table, source, span).join(F.broadcast(judged), file_path() == named(_PATH))
+    return joined.drop(_PATH), len(wanted)
+
+
+def _within(df: DataFrame, source: Source, span: Span) -> DataFrame:
+    column = span_column(source.origin)
+    if column is None:
+        return df
+    # A row without a time lies in no span, and may have contributed all the same.
+    absent = named(column).isNull()
+    if span.low is not None:
+        df = df.filter(absent | (named(column) >= F.lit(_at(span.low))))
+    if span.high is not None:
+        df = df.filter(absent | (named(column) <= F.lit(_at(span.high))))
+    return df
+
+
+def _at(micros: int) -> dt.datetime:
+    return _EPOCH + dt.timedelta(microseconds=micros)
+
+
+def _topic_lateness(table: DataFrame, arrivals: Arrivals, last_batch: int | None) -> DataFrame:
+    """Find the batch of each record by its offset."""
+    late: Column = F.lit(None).cast("bigint")
+    seen: Column = F.lit(False)
+    for (topic, partition), reached in arrivals.topics.items():
+        here = (F.col("topic") == topic) & (F.col("partition") == partition)
+        first = 0
+        for end, batch in reached:
+            if last_batch is not None and batch > last_batch:
+                break
+            inside = here & (F.col("offset") >= first) & (F.col("offset") < end)
+            if end > first:
+                judged = arrivals.late_us(batch)
+                late = F.when(inside, F.lit(judged).cast("bigint")).otherwise(late)
+                first = end
+        seen = seen | (here & (F.col("offset") < first))
+    return table.filter(seen).withColumn(LATE, late)
+
+
+def _may_be_late(covered: tuple[int, int] | tuple[()] | None, late: int | None) -> bool:
+    if late is None:
+        return False
+    return covered is None or (len(covered) > 0 and covered[0] <= late)
+
+
+def _is_under(path: str, folder: str | None) -> bool:
+    if folder is None:
+        return True
+    return unquote(urlsplit(path).path).startswith(unquote(urlsplit(folder).path).rstrip("/") + "/")
+
+
+@lru_cache(maxsize=100_000)
+def _covered(path: str, column: str) -> tuple[int, int] | tuple[()] | None:
+    """Read from a Parquet file's footer what its rows cover; None if it does not say."""
+    import pyarrow.parquet as pq
+
+    if not path.startswith("file:") or not path.endswith(".parquet"):
+        return None
+    try:
+        meta = pq.read_metadata(unquote(urlsplit(path).path))
+        index = next((i for i, c in enumerate(_columns(meta)) if c == column), None)
+        if meta.num_rows == 0:
+            return ()
+        if index is None:
+            return None
+        found = [meta.row_group(g).column(index).statistics for g in range(meta.num_row_groups)]
+        if any(s is None or not s.has_min_max or s.null_count for s in found):
+            return None
+        return min(_micros(s.min) for s in found), max(_micros(s.max) for s in found)
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _columns(meta: object) -> list[str]:
+    schema = meta.schema  # type: ignore[attr-defined]
+    return [schema.column(i).path for i in range(len(schema))]
+
+
+def _micros(value: object) -> int:
+    if not isinstance(value, dt.datetime):
+        raise TypeError
+    at = value if value.tzinfo else value.replace(tzinfo=dt.timezone.utc)
+    return (at - _EPOCH) // dt.timedelta(microseconds=1)

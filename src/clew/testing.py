@@ -13,16 +13,23 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from clew.capture.intervals import HIGH, LOW
+from clew.capture.pointers import PointersCapture
 from clew.capture.sets import SETS, from_column
-from clew.graph.columns import is_hidden
+from clew.graph.columns import ID_A, ID_B, is_hidden
 from clew.graph.node import interpret
 from clew.store.edges import EDGES as _EDGES
 from clew.store.edges import is_packed
 from clew.store.layout import BATCHES, EDGES, ROWS, UNFOLDED, quote_name, read_json, store_root
 from clew.store.packed import unpack
-from clew.unfold.retrieve import Selection, retrieve
+from clew.unfold.arrivals import read_arrivals
+from clew.unfold.levels import Unfolding, pointers_of
+from clew.unfold.reach import reach
+from clew.unfold.replay import Wanted, replay
+from clew.unfold.tables import Span, as_tables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,7 +38,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from clew.frame.frame import TracedFrame
-    from clew.unfold.choose import CaptureName
 
 _FIRST_MTIME = 1_700_000_000
 
@@ -109,34 +115,87 @@ def stream_traces(frame: TracedFrame, checkpoint: str | Path, into: list[Traced]
     return started.start()
 
 
-def batch_traces(frame: TracedFrame, folder: str | Path, capture: CaptureName) -> list[Traced]:
-    """Write a batch frame to a store under a capture and return every row with its source rows."""
-    place = Path(folder) / "prov"
-    writer = frame.write.provenance(str(place), name="result", capture=capture)
-    writer.format("noop").mode("append").save()
-    if capture == "intervals":
-        retrieve(store_root(place), "result", frame.node, Selection())
-    return all_traces(place, "result")
+def pointed_rows(frame: TracedFrame) -> pa.Table:
+    """Run a batch frame with pointers and return its rows, hidden columns included."""
+    return interpret(frame.node, PointersCapture()).df.toArrow()
 
 
-def start_stream(
-    frame: TracedFrame, folder: str | Path, capture: CaptureName, name: str = "result"
+def stream_pointed_rows(
+    frame: TracedFrame, checkpoint: str | Path, into: list[pa.Table]
 ) -> StreamingQuery:
-    """Start a stream into a store under a capture, over what is there."""
-    place = Path(folder)
-    writer = frame.writeStream.provenance(str(place / "prov"), capture=capture).queryName(name)
-    writer = writer.option("checkpointLocation", str(place / "chk")).trigger(availableNow=True)
-    return writer.start()
+    """Start a stream with pointers; its rows, hidden columns included, are added to a list."""
+
+    def take(rows: DataFrame, _: int) -> None:
+        into.append(rows.toArrow())
+
+    writer = interpret(frame.node, PointersCapture()).df.writeStream.foreachBatch(take)
+    started = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+    return started.start()
 
 
-def finish_stream(
-    query: StreamingQuery, frame: TracedFrame, folder: str | Path, name: str = "result"
+def unfolded_traces(
+    frame: TracedFrame, rows: pa.Table, checkpoint: str | Path | None = None
 ) -> list[Traced]:
-    """Wait for such a stream and return every row with its source rows."""
-    query.awaitTermination()
-    place = Path(folder) / "prov"
-    retrieve(store_root(place), name, frame.node, Selection())
-    return all_traces(place, name)
+    """Follow the pointers of rows, and return every row with its source rows."""
+    node, spark = frame.node, frame.node.plain.df.sparkSession
+    arrivals = None if checkpoint is None else read_arrivals(spark, str(checkpoint))
+    annotation = pointers_of(node)
+    ids = [ID_A, ID_B]
+    hidden = [c for c in annotation.columns if c not in ids]
+    pointing = rows.select([*ids, *hidden]).rename_columns(["sink_a", "sink_b", *hidden])
+    behind: dict[tuple[int, int], dict[str, list[dict[str, Any]]]] = {}
+    if rows.num_rows:
+        spans = {s: each.wider(reach(node, whole=False)) for s, each in _spans(rows).items()}
+        unfolding = Unfolding(as_tables(node, spans, arrivals))
+        # Row by row: an Arrow table with nulls would pass through floating point.
+        kind = ", ".join(f"`{name}` bigint" for name in pointing.column_names)
+        pointed = spark.createDataFrame([tuple(r.values()) for r in pointing.to_pylist()], kind)
+        for found in unfolding.follow(pointed, annotation, rows.num_rows):
+            edges = found.edges
+            if not found.has_content:
+                contents = unfolding.rows_of(found.source)
+                contents = contents.withColumnsRenamed({"a": "source_a", "b": "source_b"})
+                edges = edges.join(contents, ["source_a", "source_b"])
+            for edge in edges.toArrow().to_pylist():
+                of = behind.setdefault((edge["sink_a"], edge["sink_b"]), {})
+                of.setdefault(found.source, []).append(edge["content"])
+    out = []
+    for row in rows.to_pylist():
+        found_rows = behind.get((row[ID_A], row[ID_B]), {})
+        out.append(
+            Traced(
+                {name: value for name, value in row.items() if not is_hidden(name)},
+                {s: [c["row"] for c in contents] for s, contents in found_rows.items()},
+            )
+        )
+    return out
+
+
+def replayed_traces(
+    frame: TracedFrame, rows: pa.Table, checkpoint: str | Path | None = None
+) -> list[Traced]:
+    """Replay rows from what covers them, and return every row with its source rows."""
+    if not rows.num_rows:
+        return []
+    node, spark = frame.node, frame.node.plain.df.sparkSession
+    arrivals = None if checkpoint is None else read_arrivals(spark, str(checkpoint))
+    ids = rows.select([ID_A, ID_B]).group_by([ID_A, ID_B]).aggregate([])
+    wanted = Wanted(
+        spark.createDataFrame(ids.rename_columns(["a", "b"])), ids.num_rows, _spans(rows)
+    )
+    replayed = replay(node, wanted, arrivals, None)
+    try:
+        return read_annotated(replayed)
+    finally:
+        replayed.unpersist()
+
+
+def _spans(rows: pa.Table) -> dict[str, Span]:
+    lows = [c for c in rows.column_names if c.startswith(LOW)]
+    ends = {
+        c.removeprefix(LOW): (pc.min(rows[c]), pc.max(rows[HIGH + c[len(LOW) :]])) for c in lows
+    }
+    return {s: Span(lo.as_py(), hi.as_py()) for s, (lo, hi) in ends.items() if lo.is_valid}
 
 
 def read_annotated(rows: DataFrame) -> list[Traced]:
@@ -173,7 +232,7 @@ def all_traces(store: str | Path, stream: str, *, sink: str | None = None) -> li
     con = duckdb.connect()
     con.execute("SET TimeZone = 'UTC'")
     own = _contents(con, files, stream)
-    table = pa.concat_tables([_edges(Path(f)) for f in edges])
+    table = pa.concat_tables([read_edges(Path(f)) for f in edges])
     found = [
         (e["sink_a"], e["sink_b"], e["source"], e["source_a"], e["source_b"])
         for e in table.to_pylist()
@@ -189,7 +248,8 @@ def all_traces(store: str | Path, stream: str, *, sink: str | None = None) -> li
     return [Traced(values, behind.get(row_id, {})) for row_id, values in own]
 
 
-def _edges(path: Path) -> pa.Table:
+def read_edges(path: Path) -> pa.Table:
+    """Read a file of edges, packed or not."""
     table = pq.read_table(path, partitioning=None)
     return (unpack(table) if is_packed(str(path)) else table).cast(_EDGES)
 

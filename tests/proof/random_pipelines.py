@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from pyspark.errors import AnalysisException
 
 import clew
 from clew.exceptions import GraphError
-from clew.testing import Traced, collect_traces, stream_traces
+from clew.testing import (
+    Traced,
+    collect_traces,
+    pointed_rows,
+    stream_pointed_rows,
+    stream_traces,
+)
+from proof.captures import lazy_outcomes, refusal
 from proof.case import Outcome, Setting, check, frozen
 from properties.pipelines import (
     Join,
@@ -31,7 +40,7 @@ _SIDE_BY_SIDE = 6
 
 
 def outcomes(setting: Setting) -> Iterator[Outcome]:
-    """Check random pipelines in batch and as streams, at parallelism 1 and 2."""
+    """Check random pipelines in batch and as streams, at parallelism 1 and 2, in each capture."""
     batches = 12 if setting.quick else 150
     streams = 6 if setting.quick else 60
     for number in range(batches):
@@ -50,18 +59,25 @@ def _batch(setting: Setting, seed: int) -> Iterator[Outcome]:
     found: list[Traced] = []
     if not _is_valid(spec, plain):
         return
+    frame = build(spec, {name: clew.trace(df, name) for name, df in plain.items()})
+    truth = run_batch(spec, data)
 
     def model() -> str:
-        traced = {name: clew.trace(df, name) for name, df in plain.items()}
-        found.extend(collect_traces(build(spec, traced)))
-        return _explain(run_batch(spec, data), found, spec)
+        found.extend(collect_traces(frame))
+        return _explain(truth, found, spec)
 
-    outcome = check(f"batch pipeline {seed}", model)
+    outcome = check(f"batch pipeline {seed}, sets", model)
     yield outcome
     if not outcome.wrong and found and is_settled(spec.root):
         yield check(
             f"batch pipeline {seed}, oracle", _oracle, spec, plain, found[seed % len(found)]
         )
+    yield from lazy_outcomes(
+        f"batch pipeline {seed}",
+        frame,
+        lambda: pointed_rows(frame),
+        lambda traces: _explain(truth, traces, spec),
+    )
 
 
 def _streams(setting: Setting, seeds: list[int]) -> Iterator[Outcome]:
@@ -78,23 +94,45 @@ def _streams(setting: Setting, seeds: list[int]) -> Iterator[Outcome]:
             continue
         try:
             traced = {name: clew.trace(df, name, event_time="ts") for name, df in frames.items()}
-            query = stream_traces(build(spec, traced), folder / "chk", found)
-        except GraphError as refusal:
-            print(f"  stream pipeline {seed} is refused: {str(refusal).splitlines()[0]}")
+            frame = build(spec, traced)
+            query = stream_traces(frame, folder / "chk", found)
+        except GraphError as refused:
+            print(f"  stream pipeline {seed} is refused: {str(refused).splitlines()[0]}")
             continue
-        running.append((seed, spec, data, paths, found, query))
-    for seed, spec, data, paths, found, query in running:
-        outcome = check(f"stream pipeline {seed}", _finished, spec, data, found, query)
+        pointed: list[Any] = []
+        other = None
+        if not refusal(frame, "pointers"):
+            other = stream_pointed_rows(frame, folder / "chk-pointers", pointed)
+        running.append((seed, spec, data, paths, found, query, frame, pointed, other))
+    for seed, spec, data, paths, found, query, frame, pointed, other in running:
+        truth = run_stream(spec, data)
+        outcome = check(f"stream pipeline {seed}, sets", _finished, spec, truth, found, query)
         yield outcome
         if not outcome.wrong and found and _replays_in_batch(spec):
             tables = {n: setting.spark.read.parquet(str(p)) for n, p in paths.items()}
             row = found[seed % len(found)]
             yield check(f"stream pipeline {seed}, oracle", _oracle, spec, tables, row)
+        yield from lazy_outcomes(
+            f"stream pipeline {seed}",
+            frame,
+            partial(_pointed, other, pointed),
+            partial(_agrees, truth, spec),
+            setting.folder / f"stream-{seed}" / "chk-pointers",
+        )
 
 
-def _finished(spec: Any, data: Any, found: list[Traced], query: Any) -> str:
+def _pointed(query: Any, pointed: list[Any]) -> Any:
     query.awaitTermination()
-    return _explain(run_stream(spec, data), found, spec)
+    return pa.concat_tables(pointed)
+
+
+def _agrees(truth: Any, spec: Any, traces: list[Traced]) -> str:
+    return _explain(truth, traces, spec)
+
+
+def _finished(spec: Any, truth: Any, found: list[Traced], query: Any) -> str:
+    query.awaitTermination()
+    return _explain(truth, found, spec)
 
 
 def _is_valid(spec: Any, frames: Mapping[str, DataFrame]) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from clew.store.layout import read_json
-from clew.testing import committed_files, write_batches
+from clew.testing import committed_files, read_edges, write_batches
 from frames import READINGS, at
 
 if TYPE_CHECKING:
@@ -35,6 +35,19 @@ POINTS = tuple((step, nth) for step in STEPS for nth in (1, 2))
 """Each step of a batch, in the first batch that reaches it and in a later one."""
 
 
+UNFOLDING_STEPS = (
+    "unfolding begun",
+    "unfolded edges computed",
+    "unfolded edges laid out",
+    "unfolded rows written",
+    "unfolded edges packed",
+    "unfolding written",
+    "unfolding committed",
+)
+UNFOLDING_POINTS = tuple((step, nth) for nth in (1, 2, 1) for step in UNFOLDING_STEPS)[:20]
+"""Each step of an unfolding, in the first group of batches, in the second, and once more."""
+
+
 def write_input(folder: Path, batches: int = 8) -> None:
     """Write the input; each kill may let one batch through, so many kills need many batches."""
     rows = [
@@ -52,10 +65,10 @@ def write_input(folder: Path, batches: int = 8) -> None:
     write_batches(folder / "in", READINGS, rows)
 
 
-def run(folder: Path, *kill: str) -> str:
-    program = Path(__file__).with_name("pipeline.py")
+def run(folder: Path, *kill: str, program: str = "pipeline.py") -> str:
+    program = str(Path(__file__).with_name(program))
     done = subprocess.run(
-        [sys.executable, str(program), str(folder), *kill],
+        [sys.executable, program, str(folder), *kill],
         capture_output=True,
         text=True,
         timeout=300,
@@ -82,13 +95,17 @@ def holdings(folder: Path) -> Holdings:
     def rows(query: str, paths: Sequence[str]) -> Counter[Any]:
         return Counter(map(repr, con.execute(query, [list(paths)]).fetchall()))
 
+    sink = [str(p) for p in (folder / "out").glob("*.parquet")]
+    edges = Counter(
+        repr((e["sink"], e["sink_a"], e["sink_b"], e["source"], e["source_b"]))
+        for f in files
+        if Path(f).parents[2].name == "edges"
+        for e in read_edges(Path(f)).to_pylist()
+    )
     commits = (folder / "prov" / "batches" / "counts").glob("*.json")
     return Holdings(
-        rows("SELECT * FROM read_parquet(?)", [str(folder / "out" / "*.parquet")]),
-        rows(
-            "SELECT sink, sink_a, sink_b, source, source_b FROM read_parquet(?)",
-            [f for f in files if Path(f).parents[2].name == "edges"],
-        ),
+        rows("SELECT * FROM read_parquet(?)", sink) if sink else Counter(),
+        edges,
         rows(
             'SELECT parse_path(filename)[-2], b, "row" FROM read_parquet(?, filename = true, '
             "union_by_name = true)",

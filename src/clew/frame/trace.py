@@ -27,6 +27,7 @@ def trace(
     id: str | Sequence[str] | None = None,
     content: bool = True,
     again: DataFrame | None = None,
+    point: Sequence[str] | bool = False,
 ) -> TracedFrame:
     """Wrap a DataFrame, streaming or batch, so that its rows can be traced.
 
@@ -41,6 +42,8 @@ def trace(
         content: Keep the content of source rows that contributed. Without it answers hold ids only.
         again: The same rows as a table, for a stream that clew cannot read a second time by
             itself: `spark.read.schema(s).json("in/")`. Parquet and ORC files need none.
+        point: Keep a connection point for a stream that cannot be read again at all: a side query
+            copies these columns (all with `True`) into the store, as long as they can matter.
 
     Raises:
         SourceError: The source cannot be traced as given; the message says what to change.
@@ -74,4 +77,25 @@ def trace(
             "`spark.read` and the same schema."
         )
         raise SourceError(msg)
-    return TracedFrame(Node(Source(origin, df, read_again(df, identity, again))))
+    kept = _kept(df, event_time, point)
+    return TracedFrame(Node(Source(origin, df, read_again(df, identity, again, kept))))
+
+
+def _kept(df: DataFrame, event_time: str | None, point: Sequence[str] | bool) -> list[str] | None:
+    if point is False:
+        return None
+    if event_time is None:
+        msg = (
+            "a connection point drops rows that can no longer matter, and needs to know when they "
+            'happened.\n\nName the column: `clew.trace(df, "name", event_time="ts", point=True)`.'
+        )
+        raise SourceError(msg)
+    wanted = df.columns if point is True else list(point)
+    unknown = [name for name in wanted if name not in df.columns]
+    if unknown:
+        msg = (
+            f"`point` names `{unknown[0]}`, which the source does not have; its columns are "
+            f"{', '.join(f'`{c}`' for c in df.columns)}."
+        )
+        raise SourceError(msg)
+    return [name for name in df.columns if name in wanted or name == event_time]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from clew.exceptions import RowNotFoundError, StoreError, UnknownStreamError
+from clew.exceptions import ReplayError, RowNotFoundError, StoreError, UnknownStreamError
 from clew.query.content import Question, fetch, ids_table, select
 from clew.query.find import find, why_not_found
 from clew.query.path import paths
@@ -23,13 +23,16 @@ from clew.query.trace import Trace
 from clew.query.walk import Reached, Walk, walk
 from clew.store.edges import EdgeReader
 from clew.store.engine import Engine
+from clew.store.gaps import NOT_UNFOLDED
 from clew.store.reader import Store
 from clew.store.records import worst
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
+    from clew.frame.frame import TracedFrame
+    from clew.graph.node import Node
     from clew.model import Exactness
     from clew.query.find import RowLike
     from clew.query.scope import Direction, Route
@@ -38,13 +41,19 @@ if TYPE_CHECKING:
 _LIMIT = 1000
 
 
-def open_store(path: str | os.PathLike[str]) -> Provenance:
+def open_store(
+    path: str | os.PathLike[str], *, pipelines: Mapping[str, TracedFrame] | None = None
+) -> Provenance:
     """Open a store to ask it questions.
 
-    No Spark is needed, and a query may be writing to the store meanwhile.
+    No Spark is needed, and a query may be writing to the store meanwhile. Only what was captured
+    as pointers or intervals and is not unfolded yet is computed with Spark, from the pipeline that
+    made it.
 
     Args:
         path: The folder that was named in `.provenance(path)`.
+        pipelines: Traced frames by the name of the stream that they fill. Those that were written
+            in this process are known.
 
     Raises:
         NotAStoreError: The path holds no store.
@@ -55,14 +64,16 @@ def open_store(path: str | os.PathLike[str]) -> Provenance:
         >>> prov = open_store("prov/")  # doctest: +SKIP
         >>> prov.backward("stopped", {"car": 7})  # doctest: +SKIP
     """
-    return Provenance(Store(path))
+    nodes = {name: frame.node for name, frame in (pipelines or {}).items()}
+    return Provenance(Store(path), nodes)
 
 
 class Provenance:
     """A store that answers questions; `clew.open` makes one."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, pipelines: Mapping[str, Node] | None = None) -> None:
         self._store = store
+        self._pipelines = dict(pipelines or {})
         self._engine = Engine(store.root)
         self._edges = EdgeReader(self._engine)
 
@@ -165,6 +176,66 @@ class Provenance:
         """
         return self._trace("forward", stream, row, scope)
 
+    def unfold(
+        self,
+        stream: str,
+        *,
+        where: str | None = None,
+        first: int | None = None,
+        sample: float | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> int:
+        """Compute the provenance of results that carry pointers or intervals, and keep it.
+
+        With intervals only the chosen rows are computed; nothing is done for the others. Pointers
+        are unfolded all at once, since one costs as much as all.
+
+        Args:
+            stream: The results.
+            where: A condition over their columns, in Spark's SQL.
+            first: At most so many, the oldest batches first.
+            sample: A share between 0 and 1, chosen by row id, so always the same rows.
+            progress: Called with the number of rows done and of all chosen.
+
+        Returns:
+            How many rows were computed; those known before are not counted.
+
+        Raises:
+            UnknownStreamError: The store has no such stream.
+            ReplayError: The pipeline is not known, or does not give the rows again.
+        """
+        if stream not in self._store.snapshot().streams:
+            raise UnknownStreamError(stream, tuple(self._store.snapshot().streams))
+        node = self._pipeline(stream)
+        if node is None:
+            raise _no_pipeline(stream, self.path)
+        from clew.unfold.retrieve import Selection, retrieve
+
+        selection = Selection(where=where, first=first, sample=sample)
+        return retrieve(self._store.root, stream, node, selection, progress)
+
+    def _pipeline(self, stream: str) -> Node | None:
+        from clew.unfold.known import recall
+
+        return self._pipelines.get(stream) or recall(self._store.root, stream)
+
+    def _look_up(self, wanted: Mapping[str, pa.Table | None]) -> bool:
+        """Compute what the store lacks and the pipelines at hand can give; tell whether any did."""
+        done = False
+        for stream, ids in wanted.items():
+            node = self._pipeline(stream)
+            if node is None:
+                continue
+            from clew.unfold.retrieve import Selection, retrieve
+
+            pairs = None
+            if ids is not None:
+                columns = [ids.column(name).to_pylist() for name in "ab"]
+                pairs = list(zip(*columns, strict=True))
+            retrieve(self._store.root, stream, node, Selection(ids=pairs))
+            done = True
+        return done
+
     def close(self) -> None:
         """Free what the store holds in memory."""
         self._engine.close()
@@ -201,25 +272,80 @@ class Provenance:
         scope: str | Iterable[str] | None,
     ) -> Trace:
         began = time.perf_counter()
-        self._edges.begin()
-        with self._ask(stream) as question:
-            route = plan_route(question.snapshot, direction, stream, scope)
-            start = ids_table(find(question, stream, row))
-            walked = walk(question, route, start)
-            asked = _start(question, route, stream, start, walked)
-            ends = [_end(question, *each) for each in sorted(walked.ends.items())]
-            return Trace(
-                direction=direction,
-                stream=stream,
-                start=Rows([asked]),
-                rows=Rows(ends),
-                path=paths(question.snapshot, walked.passed),
-                exactness=_exactness(question, walked),
-                gaps=tuple(sorted(walked.gaps)),
-                seconds=time.perf_counter() - began,
-                scope=_scope(route),
-                _tables=tuple(walked.hops),
-            )
+        asked: set[str] = set()
+        while True:
+            self._edges.begin()
+            with self._ask(stream) as question:
+                route = plan_route(question.snapshot, direction, stream, scope)
+                start = ids_table(find(question, stream, row))
+                walked = walk(question, route, start)
+                lacking = {
+                    name: ids
+                    for name, ids in _lacking(question, direction, stream, walked).items()
+                    if name not in asked
+                }
+                if not lacking:
+                    return _answer(question, route, stream, start, walked, began)
+            asked |= lacking.keys()
+            self._refuse_without_pipeline(stream, lacking)
+            self._look_up(lacking)
+
+    def _refuse_without_pipeline(self, stream: str, lacking: Mapping[str, pa.Table | None]) -> None:
+        if lacking.get(stream) is not None and self._pipeline(stream) is None:
+            raise _no_pipeline(stream, self.path)
+
+
+def _answer(
+    question: Question, route: Route, stream: str, start: pa.Table, walked: Walk, began: float
+) -> Trace:
+    asked = _start(question, route, stream, start, walked)
+    ends = [_end(question, *each) for each in sorted(walked.ends.items())]
+    return Trace(
+        direction=route.direction,
+        stream=stream,
+        start=Rows([asked]),
+        rows=Rows(ends),
+        path=paths(question.snapshot, walked.passed),
+        exactness=_exactness(question, walked),
+        gaps=tuple(sorted(walked.gaps)),
+        seconds=time.perf_counter() - began,
+        scope=_scope(route),
+        _tables=tuple(walked.hops),
+    )
+
+
+def _lacking(
+    question: Question, direction: Direction, stream: str, walked: Walk
+) -> dict[str, pa.Table | None]:
+    """Name the streams whose edges are still to be computed, with the rows that need them.
+
+    Forward any row may: then all pointers are unfolded, and intervals are left as a gap, since
+    computing all of them is not what a question should do by itself.
+    """
+    reasons: dict[str, set[str]] = {}
+    for gap in walked.gaps:
+        reasons.setdefault(gap.writer, set()).add(gap.reason)
+    if direction == "forward":
+        return {w: None for w, found in reasons.items() if NOT_UNFOLDED["pointers"] in found}
+    lazy = {w for w, found in reasons.items() if found & set(NOT_UNFOLDED.values())}
+    lacking: dict[str, pa.Table | None] = {}
+    for writer in lazy:
+        if writer == stream and walked.lost.num_rows:
+            known = fetch(question, stream, walked.lost)
+            if all(row.known for row in Rows([known])):
+                lacking[writer] = walked.lost
+        elif writer in walked.ends:
+            lacking[writer] = pa.concat_tables(walked.ends[writer].ids)
+    return lacking
+
+
+def _no_pipeline(stream: str, path: str) -> ReplayError:
+    return ReplayError(
+        f"the edges of `{stream}` are not in the store: its rows carry what they can be computed "
+        "from, and that needs the pipeline that made them, which this process does not know.\n\n"
+        f'Hand it in: `clew.open("{path}", pipelines={{"{stream}": frame}})`, or on the command '
+        "line `--pipeline module:function`."
+    )
 
 
 def _scope(route: Route) -> tuple[str, ...] | None:

@@ -13,7 +13,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql.streaming.query import StreamingQuery
 
@@ -72,7 +72,7 @@ class Follower:
 
     def _round(self) -> None:
         try:
-            if self._stage.pending():
+            if self._stage.pending() or self._stage.has_points:
                 self._stage.unfold()
             self._error = None
         except Exception as error:  # noqa: BLE001 (told to whoever waits)
@@ -82,11 +82,20 @@ class Follower:
 
 
 class TracedQuery:
-    """Spark's `StreamingQuery`, followed by its unfolding."""
+    """Spark's `StreamingQuery`, followed by its unfolding.
 
-    def __init__(self, query: StreamingQuery, follower: Follower) -> None:
+    Args:
+        query: Spark's own handle.
+        follower: What unfolds behind it.
+        sides: The side queries of connection points.
+    """
+
+    def __init__(
+        self, query: StreamingQuery, follower: Follower, sides: Sequence[StreamingQuery] = ()
+    ) -> None:
         self._query = query
         self._follower = follower
+        self._sides = tuple(sides)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._query, name)
@@ -105,15 +114,25 @@ class TracedQuery:
         """
         if timeout is None:
             self._query.awaitTermination()
+            self._end_sides()
             self._follower.wait()
             return None
         began = time.monotonic()
         ended = self._query.awaitTermination(timeout)
         if not ended:
             return False
+        self._end_sides()
         return self._follower.wait(max(0.0, timeout - (time.monotonic() - began)))
 
     def stop(self) -> None:
         """Stop the query; what it committed is unfolded before this returns."""
         self._query.stop()
+        self._end_sides()
         self._follower.wait()
+
+    def _end_sides(self) -> None:
+        """Let side queries take in what is there, and end them."""
+        for side in self._sides:
+            if side.isActive:
+                side.processAllAvailable()
+                side.stop()

@@ -14,6 +14,7 @@ from clew.exceptions import StoreConflictError, WriterError
 from clew.graph.columns import is_hidden, sole
 from clew.graph.node import interpret
 from clew.run.describe import check_name, describe_streams
+from clew.run.point import start_points
 from clew.run.provenance import BatchJob, is_kept_whole, sink_rows
 from clew.run.query import Follower, TracedQuery
 from clew.run.sink import (
@@ -318,12 +319,16 @@ class TracedStreamWriter:
             # Spark refuses some queries only now, e.g. an aggregate without a watermark.
             forget_streams(settings.root, unknown, whole=is_new)
             raise
-        if choice.capture != "pointers" or settings.unfold == "later":
+        if choice.capture != "pointers":
+            return started
+        sides = start_points(self._node, settings.root, name, checkpoint, self._trigger)
+        if settings.unfold == "later":
             return started
         stage = Stage(settings.root, name, run, self._node, str(checkpoint))
-        follower = Follower(stage, lambda: bool(started.isActive), _UNFOLD_EVERY)
+        running = [started, *sides]
+        follower = Follower(stage, lambda: any(q.isActive for q in running), _UNFOLD_EVERY)
         follower.start()
-        return cast("StreamingQuery", TracedQuery(started, follower))
+        return cast("StreamingQuery", TracedQuery(started, follower, sides))
 
     def _sample(self, df: DataFrame, *, keep_id: bool) -> DataFrame:
         from clew.run.provenance import clean_rows

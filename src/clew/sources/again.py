@@ -12,13 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from clew.graph.plan import explain
-from clew.sources.identity import (
-    ContentIdentity,
-    FileIdentity,
-    KafkaIdentity,
-    KeyIdentity,
-    ParquetIdentity,
-)
+from clew.sources.identity import KafkaIdentity, offers_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,12 +36,14 @@ class Again:
         form: The format of the files.
         folder: The folder that the stream reads.
         is_stream: The source itself is a stream, whose rows came in batches.
+        point: The columns that a connection point keeps of it, if it cannot be read again itself.
     """
 
     table: DataFrame | None = None
     form: str | None = None
     folder: str | None = None
     is_stream: bool = False
+    point: tuple[str, ...] | None = None
 
     def read(
         self, like: DataFrame, schema: StructType, files: Sequence[str] | None = None
@@ -69,17 +65,31 @@ class Again:
         return reader.option("basePath", self.folder).load(list(files))
 
 
-def read_again(df: DataFrame, identity: Identity, table: DataFrame | None) -> Again | str:
-    """Find out how a source can be read a second time, or why it can not."""
+def read_again(
+    df: DataFrame,
+    identity: Identity,
+    table: DataFrame | None,
+    point: Sequence[str] | None = None,
+) -> Again | str:
+    """Find out how a source can be read a second time, or why it can not.
+
+    Args:
+        df: The source.
+        identity: How its rows are told apart.
+        table: The same rows as a table, if the user has one.
+        point: The columns that a connection point shall keep, if the user wants one.
+    """
     if not df.isStreaming:
         return Again(table if table is not None else df)
-    has_places = isinstance(identity, (ParquetIdentity, FileIdentity, KafkaIdentity))
+    has_file = offers_file(df)
+    if not has_file and not isinstance(identity, KafkaIdentity):
+        return "it does not say which file or offset each row came from, and so not when it came"
+    if point is not None:
+        return Again(None, is_stream=True, point=tuple(point))
     if table is not None:
-        if has_places:
-            return Again(table, is_stream=True)
-        return f"its rows are told apart by {identity.kind}, which does not say when each row came"
-    if isinstance(identity, (KeyIdentity, ContentIdentity)) or not has_places:
-        return f"its rows are told apart by {identity.kind}, which does not say when each row came"
+        if has_file and not offers_file(table):
+            return "the table given as `again` does not say which file each row comes from"
+        return Again(table, is_stream=True)
     text = explain(df)
     form, folder = _FORMAT.search(text), _FOLDER.search(text)
     if form is None or folder is None or form[1].lower() not in _PLAIN_FORMATS:

@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
 
+KEPT_A = "_clew_kept_a"
+KEPT_B = "_clew_kept_b"
+KEPT_SEGMENT = "_clew_kept_segment"
+KEPT_TIME = "_clew_kept_time"
+
 
 @dataclass(frozen=True, slots=True)
 class Identity(ABC):
@@ -168,6 +173,18 @@ class ContentIdentity(Identity):
         return a, b, F.lit(None).cast("string")
 
 
+@dataclass(frozen=True, slots=True)
+class KeptIdentity(Identity):
+    """The id that a connection point kept with each row."""
+
+    kind = "kept"
+    segment = KEPT_SEGMENT
+    position = KEPT_B
+
+    def columns(self, schema: StructType) -> tuple[Column, Column, Column]:
+        return F.col(KEPT_A), F.col(KEPT_B), F.col(KEPT_SEGMENT)
+
+
 _BY_NAME: dict[str, type[Identity]] = {
     each.kind: each
     for each in (
@@ -254,6 +271,11 @@ def _offers(df: DataFrame, identity: Identity) -> bool:
     if isinstance(identity, FileIdentity):
         return _resolves(df, "_metadata.file_path")
     return True
+
+
+def offers_file(df: DataFrame) -> bool:
+    """Tell whether the rows of a frame know the file they come from."""
+    return _resolves(df, "_metadata.file_path")
 
 
 def _resolves(df: DataFrame, name: str) -> bool:

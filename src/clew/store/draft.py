@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 _IDS = ["source_a", "source_b"]
@@ -55,6 +56,16 @@ def split_draft(draft: Path, sink: str, source: str, edges_to: Path, rows_to: Pa
     fields = {content.type.field(i).name: each for i, each in enumerate(content.flatten())}
     rows = {"a": once.column("source_a"), "b": once.column("source_b"), **fields}
     _put(pa.table(rows), rows_to)
+
+
+def ids_in(files: Iterable[Path], a: str, b: str) -> set[tuple[int, int]]:
+    """Read the ids that stand in two columns of some files, each once."""
+    found: set[tuple[int, int]] = set()
+    for path in files:
+        table = pq.read_table(path, columns=[a, b], partitioning=None)
+        once = table.group_by([a, b]).aggregate([])
+        found.update(zip(once.column(a).to_pylist(), once.column(b).to_pylist(), strict=True))
+    return found
 
 
 def merge_folders(folder: Path) -> None:

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from clew.store.records import Batch
 
 NOT_COMMITTED = "the batch was not committed"
+NOT_UNFOLDED = {
+    "pointers": "its pointers are not unfolded yet",
+    "intervals": "its rows carry intervals, and edges are computed when asked for",
+}
+"""Why a committed batch has no edges yet, by its capture."""
 
 
 def find_gaps(batches: Sequence[Batch]) -> tuple[Gap, ...]:
@@ -33,6 +38,25 @@ def find_gaps(batches: Sequence[Batch]) -> tuple[Gap, ...]:
         Gap(writer, each.run, each.number, each.number, each.gap)
         for each in batches
         if each.gap is not None
+    ]
+    return tuple(_join_neighbours(sorted(gaps)))
+
+
+def find_pending(batches: Sequence[Batch], unfolded: Iterable[Batch]) -> tuple[Gap, ...]:
+    """Find the batches of one writer whose rows carry what edges can be made of, and no edges."""
+    done = {
+        (each.run, number)
+        for each in unfolded
+        if each.last is not None
+        for number in range(each.number, each.last + 1)
+    }
+    gaps = [
+        Gap(each.writer, each.run, each.number, each.number, NOT_UNFOLDED[each.capture])
+        for each in batches
+        if each.capture in NOT_UNFOLDED
+        and each.sink_rows
+        and each.gap is None
+        and (each.run, each.number) not in done
     ]
     return tuple(_join_neighbours(sorted(gaps)))
 

@@ -26,6 +26,7 @@ BATCHES = "batches"
 EDGES = "edges"
 ROWS = "rows"
 UNFOLDED = "unfolded"
+POINTS = "points"
 
 _BATCH = re.compile(r"([0-9a-f]{8})-([0-9]{10,})")
 _PART = 8
@@ -170,6 +171,11 @@ def rows_folder(root: Path, writer: str, batch: str, stream: str) -> Path:
 def unfolded_folder(root: Path, writer: str) -> Path:
     """Return the folder with one file for each committed unfolding of a writer's batches."""
     return root / UNFOLDED / quote_name(writer)
+
+
+def point_folder(root: Path, writer: str, source: str) -> Path:
+    """Return the folder of a connection point: what a query keeps of a source for a while."""
+    return root / POINTS / quote_name(writer) / quote_name(source)
 
 
 def read_json(path: Path) -> Any:

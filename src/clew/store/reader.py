@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from clew.store import layout
-from clew.store.gaps import find_gaps, missing_numbers
+from clew.store.gaps import find_gaps, find_pending, missing_numbers
 from clew.store.records import Batch, Gap, StreamRecord, read_batch, read_stream
 
 if TYPE_CHECKING:
@@ -110,7 +110,9 @@ class Snapshot:
     def gaps(self, writer: str) -> tuple[Gap, ...]:
         """Return the batches of a writer whose provenance is missing."""
         if writer not in self._gaps:
-            self._gaps[writer] = find_gaps(self.batches.get(writer, ()))
+            committed = self.batches.get(writer, ())
+            waiting = find_pending(committed, self.unfolded.get(writer, ()))
+            self._gaps[writer] = tuple(sorted((*find_gaps(committed), *waiting)))
         return self._gaps[writer]
 
     def describe_batches(self, writers: Iterable[str]) -> str:

@@ -71,6 +71,8 @@ class Batch:
         edge_files: Its edges, relative to the store.
         row_files: Its rows by stream, relative to the store.
         gap: Why its provenance is missing, or None.
+        capture: How its rows carry provenance.
+        last: Of an unfolding, the last batch that it unfolds; None if it unfolds a choice of rows.
     """
 
     writer: str
@@ -83,6 +85,8 @@ class Batch:
     edge_files: tuple[str, ...]
     row_files: Mapping[str, tuple[str, ...]]
     gap: str | None
+    capture: str = "sets"
+    last: int | None = None
 
     @property
     def order(self) -> tuple[str, str, int]:
@@ -147,6 +151,8 @@ def read_batch(path: Path, writer: str, run: str, number: int) -> Batch:
             edge_files=edge_files,
             row_files=row_files,
             gap=data.get("gap"),
+            capture=data.get("capture") or "sets",
+            last=data.get("last") if data.get("part") is None else None,
         )
     except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
         raise _damaged(path, error) from error

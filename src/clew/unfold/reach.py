@@ -241,6 +241,24 @@ def _size(node: Node) -> int | None:
     return window_size(node.operator) if isinstance(node.operator, Aggregate) else None
 
 
+def life(node: Node) -> int | None:
+    """Return for how long, in event time, a source row may take part in results, in microseconds.
+
+    The sum of all windows. None if there is no such bound: an aggregation without a window, or a
+    join, whose bounds are not read here.
+    """
+    total = 0
+    for each in node.walk():
+        if isinstance(each.operator, (Join, Dedup, Pivot, MapGroups)):
+            return None
+        if isinstance(each.operator, Aggregate):
+            size = window_size(each.operator)
+            if size is None:
+                return None
+            total += size
+    return total
+
+
 def window_size(aggregate: Aggregate) -> int | None:
     """Read the size of an aggregation's window off its keys, in microseconds."""
     for key in aggregate.keys:

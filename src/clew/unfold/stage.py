@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from clew.capture.intervals import HIGH, LOW
+from clew.exceptions import ReplayError
 from clew.graph.columns import named
 from clew.steps import reached
 from clew.store.commit import Unfolded, commit_unfolded, rows_in
-from clew.store.draft import merge_folders, split_draft
+from clew.store.draft import ids_in, merge_folders, split_draft
 from clew.store.layout import (
     EDGES,
     ROWS,
@@ -30,6 +31,7 @@ from clew.store.layout import (
     edges_folder,
     parse_batch_folder,
     parse_unfolding_folder,
+    point_folder,
     quote_name,
     read_json,
     rows_folder,
@@ -39,7 +41,8 @@ from clew.store.layout import (
 from clew.store.packed import pack_folder
 from clew.unfold.arrivals import kept_offsets, read_arrivals
 from clew.unfold.levels import SINK_A, SINK_B, Unfolding, pointers_of
-from clew.unfold.reach import reach
+from clew.unfold.points import expire, held_up_to, pointed_sources
+from clew.unfold.reach import life, reach
 from clew.unfold.tables import Span, as_tables
 
 if TYPE_CHECKING:
@@ -49,6 +52,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from clew.graph.node import Node
+    from clew.unfold.arrivals import Arrivals
     from clew.unfold.levels import Found
 
 _MOST_ROWS = 2_000_000
@@ -90,18 +94,33 @@ class Stage:
         run: The run whose batches are unfolded.
         node: The query's graph.
         checkpoint: The query's checkpoint; None for a batch query.
+        most_rows: How many rows are unfolded at once, at least one batch.
     """
 
     def __init__(
-        self, root: Path, writer: str, run: str, node: Node, checkpoint: str | None
+        self,
+        root: Path,
+        writer: str,
+        run: str,
+        node: Node,
+        checkpoint: str | None,
+        most_rows: int = _MOST_ROWS,
     ) -> None:
         self.root = root
         self.writer = writer
         self.run = run
         self._node = node
         self._checkpoint = checkpoint
+        self._most_rows = most_rows
         self._annotation = pointers_of(node)
         self._reach = reach(node, whole=False)
+        self._life = life(node)
+        self._has_points = bool(pointed_sources(node))
+
+    @property
+    def has_points(self) -> bool:
+        """Whether connection points have to be looked after."""
+        return self._has_points
 
     @property
     def spark(self) -> SparkSession:
@@ -135,16 +154,17 @@ class Stage:
         began, edges, done = time.monotonic(), 0, 0
         with alone(unfolded_folder(self.root, self.writer)):
             self._clear()
-            waiting = self.pending()
+            waiting = self._ready(self.pending())
             total = len(waiting)
             while waiting:
-                group = _group(waiting)
+                group = _group(waiting, self._most_rows)
                 waiting = waiting[len(group) :]
                 edges += self._unfold(group)
                 done += len(group)
                 if progress is not None:
                     rows = sum(each.rows for each in group)
                     progress(Progress(done, total, rows, edges, time.monotonic() - began))
+            self._expire()
         return edges
 
     def _clear(self) -> None:
@@ -163,11 +183,38 @@ class Stage:
         count = sum(each.rows for each in group)
         name = unfolding_folder(self.run, first, last)
         found = self._follow(rows, spans, count, last)
-        edges, files = self._write(found, name)
+        edges, files = self._write(found, name, group)
         reached("unfolding written", last)
         commit_unfolded(self.root, Unfolded(self.writer, self.run, first, last, None, edges, files))
         reached("unfolding committed", last)
         return edges
+
+    def _ready(self, waiting: list[Pending]) -> list[Pending]:
+        """Leave out batches whose rows a connection point has not taken in yet."""
+        if not self._has_points or not waiting:
+            return waiting
+        last = held_up_to(
+            self.spark, self._node, self.root, self.writer, str(self._checkpoint), self._arrivals()
+        )
+        return [each for each in waiting if last is not None and each.number <= last]
+
+    def _expire(self) -> None:
+        """Let connection points forget what can contribute to nothing more."""
+        if not self._has_points or self._life is None:
+            return
+        waiting = [each.number for each in self.pending()]
+        batches = self._arrivals().batches
+        done = [n for n in batches if n < min(waiting, default=max(batches, default=0) + 1)]
+        if done:
+            watermark = batches[max(done)].watermark_ms
+            expire(self._node, self.root, self.writer, watermark * 1000 - self._life)
+
+    def _arrivals(self) -> Arrivals:
+        kept = kept_offsets(self.root, self.writer, self.run)
+        return read_arrivals(self.spark, str(self._checkpoint), kept)
+
+    def _point(self, source: str) -> Path:
+        return point_folder(self.root, self.writer, source)
 
     def _spans(self, group: Sequence[Pending]) -> dict[str, Span]:
         found = covered_spans([self.root / f for p in group for f in p.files])
@@ -178,27 +225,30 @@ class Stage:
     ) -> tuple[Unfolding, list[Found]]:
         arrivals = None
         if self._checkpoint is not None:
-            arrivals = read_arrivals(
-                self.spark, self._checkpoint, kept_offsets(self.root, self.writer, self.run)
-            )
-        tables = as_tables(self._node, spans, arrivals, last if arrivals else None)
+            arrivals = self._arrivals()
+        tables = as_tables(self._node, spans, arrivals, last if arrivals else None, self._point)
         unfolding = Unfolding(tables)
         wanted = rows.withColumnsRenamed({"a": SINK_A, "b": SINK_B})
         hidden = [named(c) for c in self._annotation.columns if c.startswith("_clew_p")]
         wanted = wanted.select(SINK_A, SINK_B, *hidden)
         return unfolding, unfolding.follow(wanted, self._annotation, count)
 
-    def _write(self, followed: tuple[Unfolding, list[Found]], name: str) -> tuple[int, list[str]]:
+    def _write(
+        self, followed: tuple[Unfolding, list[Found]], name: str, group: Sequence[Pending]
+    ) -> tuple[int, list[str]]:
         """Compute the edges once, with the rows at their ends, and lay both out."""
         unfolding, found = followed
         edges_to = edges_folder(self.root, self.writer, name)
         outs, total = [edges_to], 0
+        drafts = [edges_to / f"_draft-{number}" for number in range(len(found))]
         for number, each in enumerate(found):
-            draft = edges_to / f"_draft-{number}"
-            each.edges.write.mode("overwrite").parquet(str(draft))
+            each.edges.write.mode("overwrite").parquet(str(drafts[number]))
             reached("unfolded edges computed", number)
+        self._check_whole(drafts, group)
+        for number, (each, draft) in enumerate(zip(found, drafts, strict=True)):
             out = rows_folder(self.root, self.writer, name, each.source)
             total += self._lay_out(unfolding, each, draft, edges_to / f"edges-{number}", out)
+            reached("unfolded edges laid out", number)
             shutil.rmtree(draft)
             outs.append(out)
             reached("unfolded rows written", number)
@@ -208,6 +258,22 @@ class Stage:
         return total, [
             str(p.relative_to(self.root)) for out in outs for p in sorted(out.glob("*.parquet"))
         ]
+
+    def _check_whole(self, drafts: Sequence[Path], group: Sequence[Pending]) -> None:
+        """Refuse to commit if a row of a stream lost its source rows."""
+        if self._checkpoint is None:
+            return  # in batch a group may be empty
+        rows = ids_in([self.root / f for p in group for f in p.files], "a", "b")
+        found = ids_in([f for d in drafts for f in d.glob("*.parquet")], SINK_A, SINK_B)
+        lost = len(rows) - len(rows & found)
+        if lost:
+            msg = (
+                f"{lost} of {len(rows)} rows of `{self.writer}` could not be unfolded: the source "
+                "no longer holds the rows that the query read, or the pipeline is another one.\n\n"
+                "Check that the source files are still at the path where the query read them. "
+                "Nothing was written; the rows stay pending."
+            )
+            raise ReplayError(msg)
 
     def _lay_out(
         self, unfolding: Unfolding, found: Found, draft: Path, edges: Path, rows: Path
@@ -272,12 +338,12 @@ def covered_spans(files: Sequence[Path]) -> dict[str, Span]:
     }
 
 
-def _group(waiting: Sequence[Pending]) -> list[Pending]:
+def _group(waiting: Sequence[Pending], most_rows: int) -> list[Pending]:
     """Take as many batches as can be unfolded at once."""
     group: list[Pending] = []
     rows = 0
     for each in waiting:
-        if group and rows + each.rows > _MOST_ROWS:
+        if group and rows + each.rows > most_rows:
             break
         group.append(each)
         rows += each.rows

@@ -23,10 +23,18 @@ from clew.graph.columns import named
 from clew.graph.node import rebuilt
 from clew.operators.source import Source
 from clew.sources.again import Again
-from clew.sources.identity import KafkaIdentity, file_path
+from clew.sources.identity import (
+    KEPT_A,
+    KEPT_B,
+    KEPT_SEGMENT,
+    KafkaIdentity,
+    KeptIdentity,
+    file_path,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from pyspark.sql import Column, DataFrame
 
@@ -76,6 +84,7 @@ def as_tables(
     spans: Mapping[str, Span],
     arrivals: Arrivals | None = None,
     last_batch: int | None = None,
+    points: Callable[[str], Path] | None = None,
 ) -> Tables:
     """Put tables in the place of the sources.
 
@@ -84,6 +93,7 @@ def as_tables(
         spans: The part of each source that is needed; all of it where none is given.
         arrivals: When the rows of streams came in; None for a graph without streams.
         last_batch: Leave out what came after this batch.
+        points: Where the connection point of a source is.
     """
     sources: dict[int, Source] = {}
     late: list[str] = []
@@ -92,14 +102,20 @@ def as_tables(
         source = each.operator
         if not isinstance(source, Source):
             continue
-        assert isinstance(source.again, Again)
+        again = source.again
+        assert isinstance(again, Again)
         span = spans.get(source.origin.name, Span())
-        if source.again.is_stream:
+        if again.point is not None:
+            assert arrivals is not None
+            assert points is not None
+            folder = points(source.origin.name)
+            source, df = _point(source, span, arrivals, last_batch, folder)
+        elif again.is_stream:
             assert arrivals is not None
             df, count = _stream(source, span, arrivals, last_batch)
             files[source.origin.name] = count
         else:
-            df = _within(source.again.read(source.df, source.origin.schema), source, span)
+            df = _within(again.read(source.df, source.origin.schema), source, span)
         if LATE in df.columns:
             late.append(source.origin.name)
         sources[each.id] = replace(source, df=df)
@@ -121,7 +137,7 @@ def _stream(
         for path, batch in arrivals.files.items()
         if (last_batch is None or batch <= last_batch) and _is_under(path, again.folder)
     }
-    held = {path: _covered(path, time) if time else None for path in known}
+    held = {path: covered(path, time) if time else None for path in known}
     wanted = [p for p, c in held.items() if c is None or c == () or span.meets(*c)]
     table = again.read(source.df, schema, sorted(wanted) if again.table is None else None)
     if not wanted:
@@ -135,6 +151,42 @@ def _stream(
     # An inner join: a file that no batch of the query has read is not part of the stream.
     joined = _within(table, source, span).join(F.broadcast(judged), file_path() == named(_PATH))
     return joined.drop(_PATH), len(wanted)
+
+
+def _point(
+    source: Source, span: Span, arrivals: Arrivals, last_batch: int | None, folder: Path
+) -> tuple[Source, DataFrame]:
+    """Read what a connection point keeps of a source."""
+    assert isinstance(source.again, Again)
+    kept = source.again.point or ()
+    schema = T.StructType([f for f in source.origin.schema.fields if f.name in kept])
+    with_ids = T.StructType([*schema.fields])
+    for name in (KEPT_A, KEPT_B):
+        with_ids = with_ids.add(name, T.LongType())
+    with_ids = with_ids.add(KEPT_SEGMENT, T.StringType())
+    files = [str(p) for p in sorted(folder.glob("*/*.parquet"))]
+    spark = source.df.sparkSession
+    table = (
+        spark.read.schema(with_ids).parquet(*files)
+        if files
+        else spark.createDataFrame([], with_ids)
+    )
+    if isinstance(source.origin.identity, KafkaIdentity):
+        place = F.regexp_extract(KEPT_SEGMENT, r"^(.*)-(\d+)$", 1)
+        number = F.regexp_extract(KEPT_SEGMENT, r"^(.*)-(\d+)$", 2).cast("int")
+        judged = _topic_lateness(table, arrivals, last_batch, (place, number, F.col(KEPT_B)))
+    else:
+        known = [
+            (path, arrivals.late_us(batch))
+            for path, batch in arrivals.files.items()
+            if last_batch is None or batch <= last_batch
+        ]
+        kind = T.StructType().add(_PATH, T.StringType()).add(LATE, T.LongType())
+        lates = F.broadcast(spark.createDataFrame(known, kind))
+        judged = table.join(lates, F.col(KEPT_SEGMENT) == named(_PATH)).drop(_PATH)
+    origin = replace(source.origin, identity=KeptIdentity(), schema=schema)
+    here = replace(source, origin=origin)
+    return here, _within(judged, here, span)
 
 
 def _within(df: DataFrame, source: Source, span: Span) -> DataFrame:
@@ -154,22 +206,28 @@ def _at(micros: int) -> dt.datetime:
     return _EPOCH + dt.timedelta(microseconds=micros)
 
 
-def _topic_lateness(table: DataFrame, arrivals: Arrivals, last_batch: int | None) -> DataFrame:
-    """Find the batch of each record by its offset."""
+def _topic_lateness(
+    table: DataFrame,
+    arrivals: Arrivals,
+    last_batch: int | None,
+    place: tuple[Column, Column, Column] | None = None,
+) -> DataFrame:
+    """Find the batch of each record by its topic, partition and offset."""
+    at = place or (F.col("topic"), F.col("partition"), F.col("offset"))
     late: Column = F.lit(None).cast("bigint")
     seen: Column = F.lit(False)
     for (topic, partition), reached in arrivals.topics.items():
-        here = (F.col("topic") == topic) & (F.col("partition") == partition)
+        here = (at[0] == topic) & (at[1] == partition)
         first = 0
         for end, batch in reached:
             if last_batch is not None and batch > last_batch:
                 break
-            inside = here & (F.col("offset") >= first) & (F.col("offset") < end)
+            inside = here & (at[2] >= first) & (at[2] < end)
             if end > first:
                 judged = arrivals.late_us(batch)
                 late = F.when(inside, F.lit(judged).cast("bigint")).otherwise(late)
                 first = end
-        seen = seen | (here & (F.col("offset") < first))
+        seen = seen | (here & (at[2] < first))
     return table.filter(seen).withColumn(LATE, late)
 
 
@@ -186,7 +244,7 @@ def _is_under(path: str, folder: str | None) -> bool:
 
 
 @lru_cache(maxsize=100_000)
-def _covered(path: str, column: str) -> tuple[int, int] | tuple[()] | None:
+def covered(path: str, column: str) -> tuple[int, int] | tuple[()] | None:
     """Read from a Parquet file's footer what its rows cover; None if it does not say."""
     import pyarrow.parquet as pq
 

@@ -107,7 +107,7 @@ class Bench:
 
     def measure_single_rows(self, case: Case) -> dict[str, Any]:
         """Trace single results of a large source, one at a time."""
-        stream = self._stream(case, case.quick_rows if self._quick else case.rows, files=4)
+        stream = self._stream(case, case.quick_rows if self._quick else case.rows, files=6)
         folder = self._fresh()
         frame = measure.traced(self._spark, case, stream)
         query = measure.start(frame, "intervals", folder)
@@ -128,7 +128,7 @@ class Bench:
         spread = {"seconds_low": round(min(times), 3), "seconds_high": round(max(times), 3)}
         return {**row, **nothing, **said, **spread}
 
-    def _stream(self, case: Case, rows: int, files: int = 8) -> Stream:
+    def _stream(self, case: Case, rows: int, files: int = 6) -> Stream:
         folder = SCRATCH.absolute() / "in"
         return streams.write(case.data, folder, rows, batches=case.batches, files=files)
 

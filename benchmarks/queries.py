@@ -50,7 +50,7 @@ class Case:
     make: Callable[[Any], Any]
     captures: tuple[str, ...] = ALL
     quick_captures: tuple[str, ...] = ALL
-    batches: int = 2
+    batches: int = 1
     state_store: str = "memory"
     unfoldings: int | None = None
     shares: tuple[float, ...] = ()
@@ -124,8 +124,8 @@ def _window_case(rows: int) -> Case:
     return Case(f"window_{rows}", ticks(1), 200_000, quick, query, captures, captures)
 
 
-_REPORTS: dict[str, Any] = {"data": REPORTS, "rows": 4_000_000, "quick_rows": 200_000}
-_READINGS: dict[str, Any] = {"data": READINGS, "rows": 4_000_000, "quick_rows": 200_000}
+_REPORTS: dict[str, Any] = {"data": REPORTS, "rows": 2_100_000, "quick_rows": 200_000}
+_READINGS: dict[str, Any] = {"data": READINGS, "rows": 2_100_000, "quick_rows": 200_000}
 _HEAVY: dict[str, Any] = {"data": REPORTS, "rows": 1_000_000, "quick_rows": 100_000}
 _FEW = ("pointers",)
 
@@ -133,26 +133,26 @@ CASES = (
     Case(
         "linear_road_stopped_cars",
         make=linear_road.stopped_cars,
-        batches=4,
+        batches=3,
         **_REPORTS,
     ),
     Case(
         "linear_road_accidents",
         make=linear_road.accidents_from_reports,
-        batches=4,
+        batches=3,
         quick_captures=_FEW,
         **_REPORTS,
     ),
-    Case("smart_grid_blackouts", make=smart_grid.blackouts, batches=4, **_READINGS),
+    Case("smart_grid_blackouts", make=smart_grid.blackouts, batches=3, **_READINGS),
     Case(
         "smart_grid_anomalies",
         make=smart_grid.anomalies,
-        batches=4,
+        batches=3,
         quick_captures=_FEW,
         **_READINGS,
     ),
-    Case("unfiltered_window_rocksdb", make=fast_cars, state_store="rocksdb", **_HEAVY),
-    Case("unfiltered_window_memory", make=fast_cars, quick_captures=_FEW, **_HEAVY),
+    Case("unfiltered_window_rocksdb", make=fast_cars, batches=2, state_store="rocksdb", **_HEAVY),
+    Case("unfiltered_window_memory", make=fast_cars, batches=2, quick_captures=_FEW, **_HEAVY),
     *[_nested_case(levels) for levels in (1, 2, 3, 4)],
     *[_window_case(rows) for rows in (10, 100, 1_000, 10_000)],
     Case(
@@ -176,6 +176,6 @@ SINGLE_ROW = Case(
     600_000,
     linear_road.stopped_cars,
     captures=("intervals",),
-    batches=4,
+    batches=3,
 )
 """The query whose single rows are traced."""

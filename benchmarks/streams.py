@@ -63,7 +63,7 @@ class Stream:
     per_trigger: int
 
 
-def write(data: Data, folder: Path, rows: int, *, batches: int, files: int = 8) -> Stream:
+def write(data: Data, folder: Path, rows: int, *, batches: int, files: int = 6) -> Stream:
     """Write data as files that a stream takes in so many batches; keep what is there."""
     place = folder / f"{data.name}-{rows}-{files}"
     table, closing = data.make(rows)

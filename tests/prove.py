@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from proof import examples, random_pipelines, restarts, workloads
+from proof import examples, processes, random_pipelines, restarts, workloads
 from proof.case import Setting
 from session import make_session
 
@@ -18,6 +18,7 @@ PARTS = {
     "worked examples of the papers": examples,
     "workloads and real flights": workloads,
     "random pipelines": random_pipelines,
+    "queries cut in two processes": processes,
     "kill and restart": restarts,
 }
 

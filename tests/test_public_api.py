@@ -107,7 +107,7 @@ LAYERS = [
     {"run"},
     {"frame"},
     {"query"},
-    {"testing", "workloads"},
+    {"pipelines", "testing", "workloads"},
     {"cli"},
     {"__main__", "__init__"},
 ]

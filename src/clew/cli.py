@@ -12,6 +12,7 @@ import io
 import json
 import os
 import sys
+import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from rich.console import Console
@@ -26,6 +27,7 @@ from clew.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from clew.frame.frame import TracedFrame
     from clew.query.provenance import Provenance
     from clew.query.trace import Trace
 
@@ -73,9 +75,18 @@ def _run(arguments: list[str]) -> int:
         return demo(arguments[1:])
     options = _parser().parse_args(arguments)
     command: Callable[[Provenance, argparse.Namespace], None] = options.command
-    with open_store(options.path) as provenance:
+    with open_store(options.path, pipelines=_pipelines(options)) as provenance:
         command(provenance, options)
     return 0
+
+
+def _pipelines(options: argparse.Namespace) -> dict[str, TracedFrame]:
+    named = getattr(options, "pipeline", None)
+    if named is None:
+        return {}
+    from clew.pipelines import load_pipeline
+
+    return load_pipeline(named, options.stream)
 
 
 def _streams(provenance: Provenance, options: argparse.Namespace) -> None:
@@ -102,6 +113,26 @@ def _backward(provenance: Provenance, options: argparse.Namespace) -> None:
 
 def _forward(provenance: Provenance, options: argparse.Namespace) -> None:
     _print_trace(provenance.forward(options.stream, options.row, options.scope), options)
+
+
+def _unfold(provenance: Provenance, options: argparse.Namespace) -> None:
+    chosen = {"where": options.where, "first": options.first, "sample": options.sample}
+    while True:
+        done = provenance.unfold(options.stream, progress=_show_progress, **chosen)
+        if options.json:
+            _print_json({"stream": options.stream, "rows": done})
+        elif done or not options.follow:
+            print(f"{done} rows computed")
+        if not options.follow:
+            return
+        sys.stdout.flush()
+        time.sleep(options.every)
+
+
+def _show_progress(done: int, total: int) -> None:
+    if sys.stderr.isatty():
+        end = "\n" if done == total else ""
+        print(f"\r{done} of {total} rows", end=end, file=sys.stderr, flush=True)
 
 
 def _print_trace(trace: Trace, options: argparse.Namespace) -> None:
@@ -175,6 +206,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_trace(commands, "backward", _backward, "find the rows that a row was made from", "car=7")
     where = "part-0.parquet:17"
     _add_trace(commands, "forward", _forward, "find the results that a row took part in", where)
+    _add_unfold(commands)
     # `demo` is handed over before parsing, with all its own options; here it is only listed.
     commands.add_parser("demo", help="run an example pipeline and trace one of its results")
     return parser
@@ -230,8 +262,43 @@ def _add_trace(commands: Any, name: str, run: Any, help_text: str, row: str) -> 
         action="extend",
         help="stop at these streams or named frames and show only their rows",
     )
+    if name == "backward":
+        _add_pipeline(parser)
     _add_limit(parser)
     _add_json(parser)
+
+
+def _add_unfold(commands: Any) -> None:
+    parser = _add(
+        commands,
+        "unfold",
+        _unfold,
+        "compute edges of rows that carry pointers or intervals",
+        'clew unfold prov/ stopped --pipeline traffic:stopped --where "car = 7"',
+    )
+    parser.add_argument("stream", metavar="STREAM", help="the stream of the results")
+    _add_pipeline(parser, required=True)
+    parser.add_argument("--where", metavar="SQL", help="only rows that meet this, in Spark SQL")
+    parser.add_argument("--first", metavar="N", type=_whole_number, help="only the first N rows")
+    parser.add_argument(
+        "--sample", metavar="SHARE", type=float, help="only a share of the rows, e.g. 0.01"
+    )
+    parser.add_argument(
+        "--follow", action="store_true", help="go on with what the query commits; end with Ctrl-C"
+    )
+    parser.add_argument(
+        "--every",
+        metavar="SECONDS",
+        type=float,
+        default=10.0,
+        help="how often to look for new batches (default: 10)",
+    )
+    _add_json(parser)
+
+
+def _add_pipeline(parser: Any, *, required: bool = False) -> None:
+    text = "the pipeline, a function that takes a SparkSession and returns the traced frame"
+    parser.add_argument("--pipeline", metavar="MODULE:FUNCTION", required=required, help=text)
 
 
 def _add_limit(parser: Any) -> None:

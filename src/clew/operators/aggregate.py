@@ -111,7 +111,9 @@ class Aggregate:
         keys: list[Typed] = [(named(k), t) for k, t in zip(keyed, types, strict=True)]
         if self.grouping == "groupBy":
             return Members(rows, keys)
-        rows = rows.withColumn(_LEVEL, F.explode(F.array(*[F.lit(n) for n in self._levels()])))
+        # A hash depends on the type: the level is a long, as `grouping_id` is.
+        levels = F.array(*[F.lit(n).cast("bigint") for n in self._levels()])
+        rows = rows.withColumn(_LEVEL, F.explode(levels))
         bits = len(keys) - 1
         rows = rows.withColumns(
             {

@@ -131,29 +131,26 @@ def _merged(
 
 
 def _semi(join: Join, first: Annotated, second: Annotated, capture: Capture) -> Annotated:
-    move = capture.witness(first.annotation, second.annotation)
     if first.df.isStreaming and second.df.isStreaming:
+        move = capture.witness(first.annotation, second.annotation)
         return _first_match(join, first, second, move)
     if join.names is not None:
-        return _by_names(join.names, first, second, capture, move)
-    return _by_condition(join, first, second, capture, move)
+        return _by_names(join.names, first, second, capture)
+    return _by_condition(join, first, second, capture)
 
 
-def _by_names(
-    names: list[str], first: Annotated, second: Annotated, capture: Capture, move: Move
-) -> Annotated:
+def _by_names(names: list[str], first: Annotated, second: Annotated, capture: Capture) -> Annotated:
     """Gather the right side's rows per key first: then each left row finds one partner at most."""
     sole([c for c in first.df.columns if not is_hidden(c)], "semi join")
     one = (F.count(F.lit(1)).alias("_clew_count"),)
     grouped = Aggregate("groupBy", tuple(names), one, tuple(names)).annotate([second], capture)
     partners = _sided(grouped, right).drop("_clew_count")
     joined = _sided(first, left).join(partners, names, "inner")
-    return _merged(joined, move, first, second, first.references)
+    move = capture.witness(first.annotation, grouped.annotation)
+    return _merged(joined, move, first, grouped, first.references)
 
 
-def _by_condition(
-    join: Join, first: Annotated, second: Annotated, capture: Capture, move: Move
-) -> Annotated:
+def _by_condition(join: Join, first: Annotated, second: Annotated, capture: Capture) -> Annotated:
     """Find the matches of each left row by its id, beside the semi join itself."""
     if first.df.isStreaming:
         msg = (
@@ -170,11 +167,14 @@ def _by_condition(
     keys = [(named(c), T.LongType()) for c in own]
     gathering = capture.gather(second.annotation, keys, lambda: Members(found, keys))
     aggregates = [c.alias(name) for name, c in gathering.aggregates.items()]
-    sets = gathering.finish(found.groupBy(*own).agg(*aggregates))
+    count = F.count(F.lit(1)).alias("_clew_count")
+    sets = gathering.finish(found.groupBy(*own).agg(count, *aggregates)).drop("_clew_count")
     sets = sets.withColumnsRenamed({c: right(c) for c in gathering.after.annotation.columns})
     kept = _sided(first, left).join(_bare(second), join.on, "semi")
     joined = kept.join(sets.withColumnsRenamed({c: f"{c}_m" for c in own}), _same_id(own), "inner")
-    return _merged(joined.drop(*[f"{c}_m" for c in own]), move, first, second, first.references)
+    gathered = replace(second, annotation=gathering.after.annotation)
+    move = capture.witness(first.annotation, gathered.annotation)
+    return _merged(joined.drop(*[f"{c}_m" for c in own]), move, first, gathered, first.references)
 
 
 def _same_id(own: list[str]) -> Column:

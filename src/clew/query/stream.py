@@ -26,6 +26,7 @@ class Stream:
         writer: The query that fills it; None for a source.
         exactness: How answers about its rows relate to the rows that really contributed.
         capture: How its provenance was carried.
+        why: Why it was carried so.
         identity: How a source's rows are told apart.
         columns: The user's columns.
         sources: The streams its query reads.
@@ -43,6 +44,7 @@ class Stream:
     writer: str | None
     exactness: Exactness | None
     capture: str | None
+    why: str | None
     identity: Mapping[str, Any] | None
     columns: tuple[str, ...]
     sources: tuple[str, ...]
@@ -83,6 +85,7 @@ class Stream:
             "writer": self.writer,
             "exactness": self.exactness,
             "capture": self.capture,
+            "why": self.why,
             "identity": show.plain(self.identity),
             "columns": list(self.columns),
             "sources": list(self.sources),
@@ -109,6 +112,7 @@ def describe_stream(snapshot: Snapshot, record: StreamRecord) -> Stream:
         writer=writer,
         exactness=record.exactness,
         capture=record.capture,
+        why=record.why,
         identity=record.identity,
         columns=record.columns,
         sources=record.sources,
@@ -126,7 +130,17 @@ def lines(streams: Sequence[Stream]) -> list[show.Line]:
     """Show streams as an aligned table, and their gaps."""
     if not streams:
         return [show.Line("note", "The store has no streams yet.")]
-    header = ["stream", "kind", "from", "exactness", "batches", "rows", "edges", "watermark"]
+    header = [
+        "stream",
+        "kind",
+        "from",
+        "capture",
+        "exactness",
+        "batches",
+        "rows",
+        "edges",
+        "watermark",
+    ]
     table = show.table(header, [_cells(each) for each in streams])
     gaps = dict.fromkeys(gap for each in streams for gap in each.gaps)
     return [*table, *(show.Line("warning", f"missing: {show.escape(str(gap))}") for gap in gaps)]
@@ -139,6 +153,7 @@ def _cells(stream: Stream) -> list[str]:
         stream.name,
         stream.kind,
         ", ".join(stream.sources) or "-",
+        stream.capture or "-",
         exactness or "-",
         *("-" if each is None else f"{each:,}" for each in numbers),
         "-" if stream.watermark is None else show.iso(stream.watermark),

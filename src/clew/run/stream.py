@@ -6,6 +6,7 @@ batches go through one function that writes clean rows, provenance and the commi
 
 from __future__ import annotations
 
+import logging
 import uuid
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from clew.run.provenance import OnError
     from clew.unfold.choose import CaptureName
 
+_log = logging.getLogger("clew")
 _MARK = "clew.json"
 _UNFOLD_EVERY = 10.0
 
@@ -281,6 +283,7 @@ class TracedStreamWriter:
         assert name is not None
         check_name(self._node, name)
         choice = choose(self._node, settings.capture)
+        _log.info("%s: capture %s, because %s", name, choice.capture, choice.why)
         rows = interpret(self._node, capture_of(choice.capture))
         df = rows.df.drop(*rows.references)
         sink.prepare(self._sample(df, keep_id=settings.keep_id))

@@ -467,10 +467,10 @@ def _portions(raw: list[Path]) -> Iterator[pa.Table]:
         with pq.ParquetFile(path, read_dictionary=["sink", "source"]) as file:
             for batch in file.iter_batches(MAX_EDGES_AT_ONCE, columns=list(COLUMNS)):
                 if held and sum(map(len, held)) + len(batch) > MAX_EDGES_AT_ONCE:
-                    yield pa.concat_tables(held)
+                    yield pa.concat_tables(held, promote_options="permissive")
                     held = []
                 held.append(pa.Table.from_batches([batch]))
-    yield pa.concat_tables(held or [EDGES.empty_table()])
+    yield pa.concat_tables(held or [EDGES.empty_table()], promote_options="permissive")
 
 
 def _encodings(packed: pa.Table) -> dict[str, Any]:

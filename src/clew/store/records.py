@@ -104,6 +104,7 @@ class StreamRecord:
         writer: The query that fills it; None for a source.
         exactness: How its edges relate to the rows that really contributed.
         capture: How its provenance was carried.
+        why: Why it was carried so.
         identity: How a source's rows are told apart.
         event_time: The column with the event time.
         graph: The operators of the query that fills it.
@@ -117,6 +118,7 @@ class StreamRecord:
     writer: str | None = None
     exactness: Exactness | None = None
     capture: str | None = None
+    why: str | None = None
     identity: Mapping[str, Any] | None = None
     event_time: str | None = None
     graph: Mapping[str, Any] = field(default_factory=dict)
@@ -176,6 +178,7 @@ def read_stream(path: Path) -> StreamRecord:
             writer=data.get("writer"),
             exactness=exactness if exactness in EXACTNESS else None,
             capture=data.get("capture"),
+            why=data.get("why"),
             identity=data.get("identity"),
             event_time=data.get("event_time"),
             graph=graph,

@@ -241,6 +241,15 @@ def _size(node: Node) -> int | None:
     return window_size(node.operator) if isinstance(node.operator, Aggregate) else None
 
 
+def makes_rows_of_nothing(node: Node) -> bool:
+    """Tell whether a batch query may return rows that come from no row, such as a total of none."""
+    steps = [n.operator for n in node.walk()]
+    return any(
+        isinstance(each, Aggregate) and (not each.keys or each.grouping != "groupBy")
+        for each in steps
+    )
+
+
 def life(node: Node) -> int | None:
     """Return for how long, in event time, a source row may take part in results, in microseconds.
 

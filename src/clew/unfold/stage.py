@@ -42,7 +42,7 @@ from clew.store.packed import pack_folder
 from clew.unfold.arrivals import kept_offsets, read_arrivals
 from clew.unfold.levels import SINK_A, SINK_B, Unfolding, pointers_of
 from clew.unfold.points import expire, held_up_to, pointed_sources
-from clew.unfold.reach import life, reach
+from clew.unfold.reach import life, makes_rows_of_nothing, reach
 from clew.unfold.tables import Span, as_tables
 
 if TYPE_CHECKING:
@@ -261,8 +261,8 @@ class Stage:
 
     def _check_whole(self, drafts: Sequence[Path], group: Sequence[Pending]) -> None:
         """Refuse to commit if a row of a stream lost its source rows."""
-        if self._checkpoint is None:
-            return  # in batch a group may be empty
+        if self._checkpoint is None and makes_rows_of_nothing(self._node):
+            return
         rows = ids_in([self.root / f for p in group for f in p.files], "a", "b")
         found = ids_in([f for d in drafts for f in d.glob("*.parquet")], SINK_A, SINK_B)
         lost = len(rows) - len(rows & found)

@@ -1,0 +1,179 @@
+"""Unfolded and replayed answers: late rows, parts of the results, sources that are gone."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.sql import functions as F
+
+import clew
+from clew.exceptions import ReplayError
+from clew.store.layout import read_json
+from clew.testing import (
+    Traced,
+    all_traces,
+    read_batches,
+    replayed_traces,
+    run_stream,
+    stream_pointed_rows,
+    stream_traces,
+    unfolded_traces,
+    write_batches,
+)
+from frames import READINGS, READINGS_DDL, at
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def scattered(seed: int, batches: int) -> list[list[dict[str, Any]]]:
+    """Make rows that come out of order, some of them too late, and one that closes all windows."""
+    chosen = random.Random(seed)
+    rows = []
+    for batch in range(batches):
+        now = 20 * batch
+        times = [max(0, now + chosen.randint(-200, 20)) for _ in range(6)]
+        rows.append(
+            [
+                {
+                    "rid": 10 * batch + i,
+                    "ts": at(f"12:{t // 60:02d}:{t % 60:02d}"),
+                    "meter": chosen.choice("ab"),
+                    "kwh": chosen.randint(0, 3),
+                }
+                for i, t in enumerate(times)
+            ]
+        )
+    closing = {"rid": 999, "ts": at("13:00:00"), "meter": "a", "kwh": 1}
+    return [*rows, [closing]]
+
+
+def nested(frame: clew.TracedFrame, delay: str) -> clew.TracedFrame:
+    first = (
+        frame.withWatermark("ts", delay)
+        .groupBy(F.window("ts", "20 seconds", "10 seconds"), "meter")
+        .agg(F.sum("kwh").alias("kwh"), F.count("*").alias("n"))
+        .filter("n % 2 = 1 or kwh > 2")
+    )
+    return first.groupBy(F.window(F.window_time("window"), "40 seconds"), "n").agg(
+        F.count("*").alias("windows")
+    )
+
+
+def comparable(traces: list[Traced]) -> list[tuple[str, list[int]]]:
+    return sorted(
+        (str(t.values), sorted(row["rid"] for row in t.sources.get("readings", []))) for t in traces
+    )
+
+
+@pytest.mark.parametrize(
+    ("delay", "files"), [("0 seconds", 1), ("10 seconds", 2), ("40 seconds", 3)]
+)
+def test_late_rows_are_in_no_answer(
+    spark: SparkSession, tmp_path: Path, delay: str, files: int
+) -> None:
+    seed = files * 7
+    print(f"seed {seed}")
+    write_batches(tmp_path / "in", READINGS, scattered(seed, 8))
+    reader = spark.readStream.schema(READINGS_DDL).option("maxFilesPerTrigger", files)
+    source = clew.trace(reader.parquet(str(tmp_path / "in")), "readings", event_time="ts")
+    frame = nested(source, delay)
+    carried: list[Traced] = []
+    pointed: list[Any] = []
+    queries = [
+        stream_traces(frame, tmp_path / "sets", carried),
+        stream_pointed_rows(frame, tmp_path / "pointers", pointed),
+    ]
+    for query in queries:
+        query.awaitTermination()
+    import pyarrow as pa
+
+    rows = pa.concat_tables(pointed)
+    expected = comparable(carried)
+
+    assert comparable(unfolded_traces(frame, rows, tmp_path / "pointers")) == expected
+    assert comparable(replayed_traces(frame, rows, tmp_path / "pointers")) == expected
+    everything = {row["rid"] for batch in scattered(seed, 8) for row in batch}
+    traced = {rid for _, rids in expected for rid in rids}
+    assert everything - traced - {999}, "no row was late or left out, so nothing was shown"
+
+
+@pytest.fixture(scope="module")
+def ran(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    """A query with intervals that has ended."""
+    folder = tmp_path_factory.mktemp("intervals")
+    write_batches(folder / "in", READINGS, scattered(3, 6))
+    stream = read_batches(spark, folder / "in", READINGS_DDL)
+    frame = nested(clew.trace(stream, "readings", event_time="ts"), "10 seconds")
+    run_stream(frame, folder / "prov", "sums", checkpoint=folder / "chk", capture="intervals")
+    run_stream(frame, folder / "sets", "sums", checkpoint=folder / "chk2", capture="sets")
+    return folder, frame
+
+
+def test_only_what_is_asked_for_is_computed(ran: tuple[Path, Any]) -> None:
+    folder, _ = ran
+    prov = clew.open(folder / "prov")
+    total = len(prov.rows("sums", limit=None))
+    seen: list[tuple[int, int]] = []
+
+    assert prov.unfold("sums", first=2, progress=lambda done, of: seen.append((done, of))) == 2
+    assert seen == [(2, 2)]
+    assert len(all_edges(folder)) == 2
+    assert prov.unfold("sums", first=2) == 2, "the next two, since the first are known"
+    assert prov.unfold("sums", sample=0.0) == 0
+    assert prov.unfold("sums") == total - 4
+    assert prov.unfold("sums") == 0
+    found = comparable(all_traces(folder / "prov", "sums"))
+    assert found == comparable(all_traces(folder / "sets", "sums"))
+
+
+def all_edges(folder: Path) -> set[tuple[int, int]]:
+    from clew.testing import committed_files, read_edges
+
+    files = [f for f in committed_files(folder / "prov", "sums") if "/edges/" in f]
+    return {(e["sink_a"], e["sink_b"]) for f in files for e in read_edges(Path(f)).to_pylist()}
+
+
+def test_without_the_pipeline_the_error_says_how_to_hand_it_in(
+    ran: tuple[Path, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, frame = ran
+    monkeypatch.setattr("clew.unfold.known._known", {})
+    copy = folder / "elsewhere"
+    shutil.copytree(folder / "prov", copy)
+    shutil.rmtree(copy / "unfolded", ignore_errors=True)
+    row = clew.open(copy).rows("sums", limit=1)[0]
+
+    with pytest.raises(ReplayError, match="pipelines="):
+        clew.open(copy).backward("sums", row)
+    why = clew.open(copy, pipelines={"sums": frame}).backward("sums", row)
+
+    assert why.complete
+    assert why.rows.total > 0
+
+
+def test_rows_whose_source_is_gone_stay_pending(spark: SparkSession, tmp_path: Path) -> None:
+    write_batches(tmp_path / "in", READINGS, scattered(5, 4))
+    source = clew.trace(
+        read_batches(spark, tmp_path / "in", READINGS_DDL), "readings", event_time="ts"
+    )
+    frame = nested(source, "10 seconds")
+    run_stream(frame, tmp_path / "prov", "sums", checkpoint=tmp_path / "chk", unfold="later")
+    gone = tmp_path / "in" / "00001.parquet"
+    kept = gone.read_bytes()
+    gone.unlink()
+    prov = clew.open(tmp_path / "prov")
+
+    with pytest.raises(Exception, match=r"could not be unfolded|does not exist|FILE_NOT_EXIST"):
+        prov.unfold("sums")
+    assert not list((tmp_path / "prov" / "unfolded" / "sums").glob("*.json"))
+    gone.write_bytes(kept)
+    prov.unfold("sums")
+
+    [done] = (tmp_path / "prov" / "unfolded" / "sums").glob("*.json")
+    assert read_json(done)["edges"] > 0
+    assert clew.open(tmp_path / "prov").streams()[1].gaps == ()

@@ -1,0 +1,86 @@
+"""What a capture adds to Spark's plan: nothing, or a few primitive columns."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+import clew
+from clew.capture.intervals import INTERVALS
+from clew.capture.pointers import PointersCapture
+from clew.graph.columns import is_hidden
+from clew.graph.node import interpret
+from clew.graph.plan import explain
+from clew.testing import read_batches, write_batches
+from frames import READINGS, READINGS_DDL, at
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from clew.capture.algebra import Capture
+
+
+@pytest.fixture
+def stream(spark: SparkSession, tmp_path: Path) -> DataFrame:
+    write_batches(
+        tmp_path / "in", READINGS, [[{"rid": 1, "ts": at("12:00:00"), "meter": "m", "kwh": 1}]]
+    )
+    return read_batches(spark, tmp_path / "in", READINGS_DDL)
+
+
+def nested(frame: Any) -> Any:
+    first = (
+        frame.withWatermark("ts", "5 seconds")
+        .groupBy(F.window("ts", "20 seconds", "10 seconds"), "meter")
+        .agg(F.sum("kwh").alias("kwh"))
+        .filter("kwh > 0")
+    )
+    return first.groupBy(F.window(F.window_time("window"), "1 minute")).agg(F.count("*").alias("n"))
+
+
+def physical(df: DataFrame) -> str:
+    _, _, plan = explain(df).partition("== Physical Plan ==")
+    return re.sub(r"#\d+L?|plan_id=\d+|\b[0-9a-f]{8}-[0-9a-f-]{27}\b", "", plan)
+
+
+def test_off_is_the_plan_of_the_query_itself(stream: DataFrame) -> None:
+    traced = nested(clew.trace(stream, "readings", event_time="ts"))
+    writer = traced.writeStream.provenance("anywhere", capture="off")
+
+    plain = nested(stream)
+
+    assert isinstance(traced, clew.TracedFrame)
+    assert physical(traced.node.plain.df) == physical(plain)
+    assert writer._place is None
+
+
+@pytest.mark.parametrize("capture", [PointersCapture(), INTERVALS], ids=["pointers", "intervals"])
+def test_aggregates_stay_generated_hash_aggregates(stream: DataFrame, capture: Capture) -> None:
+    traced = nested(clew.trace(stream, "readings", event_time="ts"))
+
+    plan = physical(interpret(traced.node, capture).df)
+
+    assert plan.count("HashAggregate") == physical(nested(stream)).count("HashAggregate") > 0
+    assert "ObjectHashAggregate" not in plan
+    assert "SortAggregate" not in plan
+
+
+def test_pointers_are_a_fixed_number_of_numbers(stream: DataFrame) -> None:
+    readings = clew.trace(stream, "readings", event_time="ts").withWatermark("ts", "5 seconds")
+    grouped = readings.groupBy(F.window("ts", "20 seconds"), "meter").agg(F.count("*").alias("n"))
+    times = grouped.select(F.window_time("window").alias("end"), "meter", "n")
+    condition = F.expr("l.meter = r.meter and r.ts <= l.end and r.ts > l.end - interval 20 seconds")
+    joined = times.alias("l").join(readings.alias("r"), condition).select("end", "n", "rid")
+
+    for frame, pointers in ((readings.filter("kwh > 0"), 1), (grouped, 1), (joined, 2)):
+        built = interpret(frame.node, PointersCapture())
+        hidden = [f for f in built.df.schema.fields if is_hidden(f.name)]
+
+        assert {type(f.dataType) for f in hidden} == {T.LongType}
+        assert len(hidden) == 2 + 2 + 2 * pointers

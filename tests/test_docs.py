@@ -50,6 +50,38 @@ def test_the_tutorial_runs_and_prints_what_it_shows(
     assert shown == 3
 
 
+def test_choosing_a_capture_runs_and_prints_what_it_shows(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import datetime as dt
+
+    import pyarrow as pa
+
+    from clew.testing import write_batches
+
+    monkeypatch.chdir(tmp_path)
+    noon = dt.datetime(2026, 1, 1, 12, tzinfo=dt.timezone.utc)
+    schema = pa.schema(
+        [("ts", pa.timestamp("us", tz="UTC")), ("meter", pa.string()), ("kwh", pa.int32())]
+    )
+    rows = [
+        {"ts": noon + dt.timedelta(minutes=m), "meter": f"m{k}", "kwh": k + 1}
+        for m, k in ((5, 1), (25, 1), (35, 2), (45, 2), (55, 3), (300, 1))
+    ]
+    write_batches(Path("in/readings"), schema, [rows[:3], rows[3:5], rows[5:]])
+    names: dict[str, Any] = {"spark": spark}
+    printed = ""
+    shown = 0
+
+    for language, code in blocks("docs/how-to/choose-a-capture.md"):
+        if language == "python":
+            printed = run(code, names)
+        elif language == "text":
+            assert printed == code
+            shown += 1
+    assert shown == 3
+
+
 def test_the_readme_runs(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,7 +134,7 @@ def test_every_followed_verb_is_in_the_reference() -> None:
         "collect", "columns", "count", "dtypes", "explain", "first", "head", "isEmpty",
         "isStreaming", "node", "plain", "printSchema", "schema", "show", "sparkSession",
         "storageLevel", "tail", "take", "toArrow", "toLocalIterator", "toPandas", "unpersist",
-        "write", "writeStream", "named", "crossJoin", "groupby", "drop_duplicates",
+        "write", "writeStream", "recover", "named", "crossJoin", "groupby", "drop_duplicates",
         "repartitionByRange", "repartitionById",
     }  # fmt: skip
     verbs = {name for name in vars(clew.TracedFrame) if not name.startswith("_")} - actions

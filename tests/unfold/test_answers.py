@@ -78,7 +78,7 @@ def test_late_rows_are_in_no_answer(
 ) -> None:
     seed = files * 7
     print(f"seed {seed}")
-    write_batches(tmp_path / "in", READINGS, scattered(seed, 8))
+    write_batches(tmp_path / "in", READINGS, scattered(seed, 14))
     reader = spark.readStream.schema(READINGS_DDL).option("maxFilesPerTrigger", files)
     source = clew.trace(reader.parquet(str(tmp_path / "in")), "readings", event_time="ts")
     frame = nested(source, delay)
@@ -97,7 +97,7 @@ def test_late_rows_are_in_no_answer(
 
     assert comparable(unfolded_traces(frame, rows, tmp_path / "pointers")) == expected
     assert comparable(replayed_traces(frame, rows, tmp_path / "pointers")) == expected
-    everything = {row["rid"] for batch in scattered(seed, 8) for row in batch}
+    everything = {row["rid"] for batch in scattered(seed, 14) for row in batch}
     traced = {rid for _, rids in expected for rid in rids}
     assert everything - traced - {999}, "no row was late or left out, so nothing was shown"
 
@@ -154,6 +154,28 @@ def test_without_the_pipeline_the_error_says_how_to_hand_it_in(
 
     assert why.complete
     assert why.rows.total > 0
+
+
+def test_a_query_without_capture_is_recovered_from_its_checkpoint(
+    spark: SparkSession, ran: tuple[Path, Any], tmp_path: Path
+) -> None:
+    folder, frame = ran
+    query = (
+        frame.writeStream.provenance(str(tmp_path / "unused"), capture="off")
+        .format("parquet")
+        .option("path", str(tmp_path / "out"))
+        .option("checkpointLocation", str(tmp_path / "chk"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    assert not (tmp_path / "unused").exists()
+
+    frame.recover(str(tmp_path / "prov"), name="sums", checkpoint=str(tmp_path / "chk"))
+
+    assert comparable(all_traces(tmp_path / "prov", "sums")) == comparable(
+        all_traces(folder / "sets", "sums")
+    )
 
 
 def test_rows_whose_source_is_gone_stay_pending(spark: SparkSession, tmp_path: Path) -> None:

@@ -145,6 +145,13 @@ class Capture(ABC):
         """
         return Admission(before)
 
+    def emitted(self, time: Column) -> Column | None:
+        """Say which results of an aggregation over a stream have been emitted; None for all.
+
+        Spark itself holds windows back, so there is nothing to do while a stream runs.
+        """
+        return None
+
     @abstractmethod
     def at_source(self, origin: Origin) -> Move:
         """A source row stands for itself."""

@@ -35,12 +35,16 @@ class WithoutLate(Capture):
     Args:
         inner: The capture to add to.
         sources: The sources whose rows bring `LATE`.
+        closed_us: The watermark that the stream closed windows with last; None to close them all.
     """
 
-    def __init__(self, inner: Capture, sources: Sequence[str]) -> None:
+    def __init__(
+        self, inner: Capture, sources: Sequence[str], closed_us: int | None = None
+    ) -> None:
         self.name = inner.name
         self._inner = inner
         self._sources = frozenset(sources)
+        self._closed_us = closed_us
 
     def enter(self, node: int) -> None:
         self._inner.enter(node)
@@ -53,6 +57,11 @@ class WithoutLate(Capture):
         late = named(LATE)
         condition = late.isNull() | time.isNull() | (F.unix_micros(time.cast("timestamp")) > late)
         return Admission(_bare(before), condition)
+
+    def emitted(self, time: Column) -> Column | None:
+        if self._closed_us is None:
+            return None
+        return F.unix_micros(time.cast("timestamp")) <= self._closed_us
 
     def at_source(self, origin: Origin) -> Move:
         move = self._inner.at_source(origin)

@@ -29,6 +29,7 @@ from clew.operators import setops as _setops
 from clew.operators import union as _union
 from clew.operators import unpivot as _unpivot
 from clew.run.batch import TracedWriter
+from clew.run.recover import recover
 from clew.run.stream import TracedStreamWriter
 
 if TYPE_CHECKING:
@@ -109,6 +110,26 @@ class TracedFrame:
     def writeStream(self) -> TracedStreamWriter:
         """Write a stream, with provenance if a place for it is named."""
         return TracedStreamWriter(self._node)
+
+    def recover(
+        self, path: str, *, name: str, checkpoint: str, where: Column | str | None = None
+    ) -> None:
+        """Compute the provenance of a stream that ran without any, into a store.
+
+        What the query has emitted is computed again from its checkpoint and its sources, as long
+        as those still hold it, and the store then answers as if it had been captured.
+
+        Args:
+            path: The store; it is made if it is not there.
+            name: The stream of the results.
+            checkpoint: The folder that the query was given as `checkpointLocation`.
+            where: Only results that meet this condition.
+
+        Raises:
+            CaptureRefusedError: The query does not give the same results again.
+            ReplayError: The checkpoint or the source no longer holds what is needed.
+        """
+        recover(self._node, path, name=name, checkpoint=checkpoint, where=where)
 
     @property
     def na(self) -> TracedNa:

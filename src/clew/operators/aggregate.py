@@ -93,7 +93,12 @@ class Aggregate:
             grouped = getattr(taken, self.grouping)(*by)
         hidden = {**gathering.aggregates, **extra}
         df = grouped.agg(*self.aggregates, *[c.alias(name) for name, c in hidden.items()])
-        return Annotated(gathering.finish(df).drop(*extra), gathering.after.annotation)
+        df = gathering.finish(df).drop(*extra)
+        if self.clock is not None:
+            key = named(self.key_names[self.clock.key])
+            emitted = capture.emitted(key["end"] if self.clock.is_window else key)
+            df = df if emitted is None else df.filter(emitted)
+        return Annotated(df, gathering.after.annotation)
 
     def _clock_time(self) -> Column | None:
         if self.clock is None:

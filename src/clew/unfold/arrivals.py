@@ -113,6 +113,23 @@ def read_arrivals(
     return Arrivals(batches, _files(spark, checkpoint, ends), _topics(ends))
 
 
+def last_committed(spark: SparkSession, checkpoint: str) -> int:
+    """Return the last batch that a query finished.
+
+    Raises:
+        ReplayError: It finished none.
+    """
+    try:
+        files = spark.read.text(f"{checkpoint}/commits").select("_metadata.file_name").distinct()
+        return max(int(row.file_name) for row in files.collect() if row.file_name.isdigit())
+    except (AnalysisException, ValueError) as error:
+        msg = (
+            f"`{checkpoint}` is not the checkpoint of a query that has finished a batch.\n\n"
+            "Name the folder given as `checkpointLocation`."
+        )
+        raise ReplayError(msg) from error
+
+
 def _offsets(spark: SparkSession, checkpoint: str) -> dict[int, Offsets]:
     try:
         texts = (

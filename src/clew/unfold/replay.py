@@ -91,12 +91,15 @@ def replay(node: Node, wanted: Wanted, arrivals: Arrivals | None, last: int | No
     raise ReplayError(msg)
 
 
-def replay_where(
-    node: Node, condition: Column | str, arrivals: Arrivals | None, last: int | None
-) -> DataFrame:
-    """Compute the results that meet a condition again, of a query that carried nothing."""
+def replay_all(node: Node, arrivals: Arrivals | None, last: int | None) -> DataFrame:
+    """Compute all results again that a query has emitted, of a query that carried nothing."""
     tables = as_tables(node, {}, arrivals, last)
-    return interpret(tables.node, WithoutLate(SETS, tables.late), check=False).df.filter(condition)
+    closed = None
+    if arrivals is not None and last is not None:
+        closed = arrivals.batches[last].watermark_ms * 1000
+    capture = WithoutLate(SETS, tables.late, closed)
+    built = interpret(tables.node, capture, check=False)
+    return built.df.drop(*built.references)
 
 
 def _kept(rows: DataFrame, wanted: Wanted) -> DataFrame:

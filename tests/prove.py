@@ -11,6 +11,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 from proof import examples, processes, random_pipelines, restarts, workloads
+from proof.captures import refused
 from proof.case import Setting
 from session import make_session
 
@@ -51,6 +52,8 @@ def main() -> int:
             spent = time.monotonic() - began
             print(f"{title}: {cases - before} cases, {failed} wrong, {spent:.0f} s", flush=True)
         spark.stop()
+    for why, count in refused.most_common():
+        print(f"refused {count} times, {why}")
     print(f"{cases} cases, {wrong} wrong")
     return 1 if wrong else 0
 

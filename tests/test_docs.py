@@ -82,6 +82,32 @@ def test_choosing_a_capture_runs_and_prints_what_it_shows(
     assert shown == 3
 
 
+def test_several_processes_runs_and_prints_what_it_shows(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import datetime as dt
+
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    monkeypatch.chdir(tmp_path)
+    eight = dt.datetime(2026, 1, 1, 8, tzinfo=dt.timezone.utc)
+    rows = [
+        {"ts": eight + dt.timedelta(seconds=s), "car": car, "speed": 0, "pos": 5}
+        for s, car in ((1, 7), (31, 7), (61, 7), (41, 8), (7200, 9))
+    ]
+    Path("in/reports").mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist(rows), "in/reports/part-0.parquet")
+    names: dict[str, Any] = {"spark": spark}
+    printed = ""
+
+    for language, code in blocks("docs/how-to/several-processes.md"):
+        if language == "python":
+            printed = run(code, names)
+        elif language == "text":
+            assert printed == code
+
+
 def test_the_readme_runs(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
+import pyarrow as pa
+
 import clew
-from clew.testing import Traced, collect_traces, stream_traces
+from clew.testing import (
+    Traced,
+    collect_traces,
+    pointed_rows,
+    stream_pointed_rows,
+    stream_traces,
+)
+from proof.captures import lazy_outcomes, refusal
 from proof.case import Outcome, Setting, check, difference, frozen, labelled
 from seeds import ananke, ariadne, genealog, thesis
 from seeds.case import SeedCase, write_batches
@@ -25,7 +35,11 @@ def outcomes(setting: Setting) -> Iterator[Outcome]:
         frames = _frames(setting, case, setting.folder / "batch", streaming=False)
         for sink, frame in case.build(frames).items():
             name = f"{case.name}, {sink}, batch"
-            yield check(name, _in_batch, case, sink, frame)
+            yield check(f"{name}, sets", _in_batch, case, sink, frame)
+            run = partial(pointed_rows, cast("clew.TracedFrame", frame))
+            yield from lazy_outcomes(
+                name, cast("clew.TracedFrame", frame), run, partial(_wrong, case, sink)
+            )
     streamed = CASES[::6] if setting.quick else CASES
     for at in range(0, len(streamed), 4):
         yield from _together(setting, streamed[at : at + 4])
@@ -39,10 +53,25 @@ def _together(setting: Setting, cases: tuple[SeedCase, ...]) -> Iterator[Outcome
         for sink, frame in case.build(frames).items():
             found: list[Traced] = []
             checkpoint = setting.folder / "checkpoints" / case.name / sink
-            query = stream_traces(cast("clew.TracedFrame", frame), checkpoint, found)
-            running.append((case, sink, found, query))
-    for case, sink, found, query in running:
-        yield check(f"{case.name}, {sink}, stream", _as_stream, case, sink, found, query)
+            traced = cast("clew.TracedFrame", frame)
+            query = stream_traces(traced, checkpoint, found)
+            lazy = None
+            pointed: list[pa.Table] = []
+            places = checkpoint.with_name(f"{sink}-pointers")
+            if not refusal(traced, "pointers"):
+                lazy = stream_pointed_rows(traced, places, pointed)
+            running.append((case, sink, found, query, traced, lazy, pointed, places))
+    for case, sink, found, query, traced, lazy, pointed, places in running:
+        name = f"{case.name}, {sink}, stream"
+        yield check(f"{name}, sets", _as_stream, case, sink, found, query)
+        run = partial(_pointed, lazy, pointed)
+        yield from lazy_outcomes(name, traced, run, partial(_wrong, case, sink), places)
+
+
+def _pointed(query: StreamingQuery | None, pointed: list[pa.Table]) -> pa.Table:
+    assert query is not None
+    query.awaitTermination()
+    return pa.concat_tables(pointed)
 
 
 def _in_batch(case: SeedCase, sink: str, frame: clew.TracedFrame) -> str:

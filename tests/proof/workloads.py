@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import clew
 from clew.testing import Traced, collect_traces, run_stream
 from clew.workloads import flights, linear_road, smart_grid, write_files
+from proof.captures import refusal, refused
 from proof.case import Outcome, Setting, check, difference, frozen
 
 if TYPE_CHECKING:
@@ -20,9 +21,13 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from clew.unfold.choose import CaptureName
     from clew.workloads import Expected, Part
 
     Frames = Mapping[str, clew.TracedFrame]
+
+
+CAPTURES: tuple[CaptureName, ...] = ("sets", "pointers", "intervals")
 
 
 @dataclass(frozen=True)
@@ -114,7 +119,10 @@ def outcomes(setting: Setting) -> Iterator[Outcome]:
         if not setting.quick or number % 2 == 0:
             yield from _batch(setting, workload)
         if not setting.quick or number % 2 == 1:
-            yield from _stream(setting, workload)
+            few: tuple[CaptureName, ...] = ("auto",)
+            captures = few if setting.quick else CAPTURES
+            for capture in captures:
+                yield from _stream(setting, workload, capture)
 
 
 def _folder(setting: Setting, workload: Workload) -> Path:
@@ -135,8 +143,8 @@ def _batch(setting: Setting, workload: Workload) -> Iterator[Outcome]:
     yield check(f"{workload.name}, batch, {len(workload.expected)} results", test)
 
 
-def _stream(setting: Setting, workload: Workload) -> Iterator[Outcome]:
-    folder = _folder(setting, workload) / "stream"
+def _stream(setting: Setting, workload: Workload, capture: CaptureName) -> Iterator[Outcome]:
+    folder = _folder(setting, workload) / capture
     parts: dict[str, list[Part]] = {}
     frames = {}
     for name, table in workload.tables.items():
@@ -150,12 +158,17 @@ def _stream(setting: Setting, workload: Workload) -> Iterator[Outcome]:
         else:
             frames[name] = clew.trace(setting.spark.read.parquet(str(folder / name)), name)
 
+    frame = workload.query(frames)
+    if refusal(frame, capture):
+        refused[refusal(frame, capture)] += 1
+        return
+
     def run() -> str:
-        frame = workload.query(frames)
-        run_stream(frame, folder / "prov", "results", checkpoint=folder / "chk")
+        run_stream(frame, folder / "prov", "results", checkpoint=folder / "chk", capture=capture)
+        clew.open(folder / "prov").unfold("results")
         return ""
 
-    started = check(f"{workload.name}, stream runs", run)
+    started = check(f"{workload.name}, stream with {capture} runs", run)
     if started.wrong:
         yield started
         return
@@ -178,12 +191,13 @@ def _stream(setting: Setting, workload: Workload) -> Iterator[Outcome]:
             [(_times(v), r) for v, r in found if not _is_closing(r, workload, closing)],
         )
 
-    yield check(f"{workload.name}, stream and store, {len(workload.expected)} results", test)
-    yield from _forward(prov, workload, parts)
+    name = f"{workload.name}, stream and store, {capture}"
+    yield check(f"{name}, {len(workload.expected)} results", test)
+    yield from _forward(prov, workload, parts, name)
 
 
 def _forward(
-    prov: clew.Provenance, workload: Workload, parts: dict[str, list[Part]]
+    prov: clew.Provenance, workload: Workload, parts: dict[str, list[Part]], title: str
 ) -> Iterator[Outcome]:
     """Ask the other way round: each source row leads to just the results that it is behind."""
     name = next(iter(workload.tables))
@@ -199,7 +213,7 @@ def _forward(
                 wrong.append(f"row {index}: {expected} results expected, {found} found")
         return "\n".join(wrong)
 
-    yield check(f"{workload.name}, forward from source rows", test)
+    yield check(f"{title}, forward from source rows", test)
 
 
 def _expected(workload: Workload) -> list[Any]:

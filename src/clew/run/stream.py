@@ -11,6 +11,7 @@ import uuid
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
+from clew.capture.pointers import Pointers
 from clew.exceptions import StoreConflictError, WriterError
 from clew.graph.columns import is_hidden, sole
 from clew.graph.node import interpret
@@ -327,7 +328,9 @@ class TracedStreamWriter:
         sides = start_points(self._node, settings.root, name, checkpoint, self._trigger)
         if settings.unfold == "later":
             return started
-        stage = Stage(settings.root, name, run, self._node, str(checkpoint))
+        pointers = rows.annotation
+        assert isinstance(pointers, Pointers)
+        stage = Stage(settings.root, name, run, self._node, str(checkpoint), annotation=pointers)
         running = [started, *sides]
         follower = Follower(stage, lambda: any(q.isActive for q in running), _UNFOLD_EVERY)
         follower.start()

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from clew.capture.pointers import Pointers
     from clew.graph.node import Node
     from clew.unfold.arrivals import Arrivals
     from clew.unfold.levels import Found
@@ -95,6 +96,7 @@ class Stage:
         node: The query's graph.
         checkpoint: The query's checkpoint; None for a batch query.
         most_rows: How many rows are unfolded at once, at least one batch.
+        annotation: What the rows carry, if it is known already.
     """
 
     def __init__(
@@ -105,6 +107,7 @@ class Stage:
         node: Node,
         checkpoint: str | None,
         most_rows: int = _MOST_ROWS,
+        annotation: Pointers | None = None,
     ) -> None:
         self.root = root
         self.writer = writer
@@ -112,7 +115,7 @@ class Stage:
         self._node = node
         self._checkpoint = checkpoint
         self._most_rows = most_rows
-        self._annotation = pointers_of(node)
+        self._annotation = annotation or pointers_of(node)
         self._reach = reach(node, whole=False)
         self._life = life(node)
         self._has_points = bool(pointed_sources(node))

@@ -41,8 +41,8 @@ _SIDE_BY_SIDE = 6
 
 def outcomes(setting: Setting) -> Iterator[Outcome]:
     """Check random pipelines in batch and as streams, at parallelism 1 and 2, in each capture."""
-    batches = 8 if setting.quick else 120
-    streams = 3 if setting.quick else 48
+    batches = 5 if setting.quick else 120
+    streams = 2 if setting.quick else 48
     for number in range(batches):
         yield from _batch(setting, setting.seed + number)
     for at in range(0, streams, _SIDE_BY_SIDE):

@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
 RESULTS = Path(__file__).parent / "results" / "overhead.json"
 SCRATCH = Path("build") / "bench-overhead"
-QUICK_RESULTS = Path("build") / "overhead-quick.json"
 SESSION = {
     "spark.master": "local[2]",
     "spark.sql.shuffle.partitions": "2",
@@ -285,7 +284,7 @@ def main() -> None:
         "spark": SESSION,
     }
     result = {"machine": about, "state_store": STATE_STORE, "settings": settings, "rows": rows}
-    target = QUICK_RESULTS if options.quick or options.only else RESULTS
+    target = RESULTS if options.quick or options.only else RESULTS
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(json.dumps(result, indent=1) + "\n")
     print(f"{settings['minutes']} minutes; written to {target}")

@@ -284,10 +284,9 @@ def main() -> None:
         "spark": SESSION,
     }
     result = {"machine": about, "state_store": STATE_STORE, "settings": settings, "rows": rows}
-    target = RESULTS if options.quick or options.only else RESULTS
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(json.dumps(result, indent=1) + "\n")
-    print(f"{settings['minutes']} minutes; written to {target}")
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
+    RESULTS.write_text(json.dumps(result, indent=1) + "\n")
+    print(f"{settings['minutes']} minutes; written to {RESULTS}")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from clew.graph.plan import explain
 from clew.sources.identity import KafkaIdentity, offers_file
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 _FORMAT = re.compile(r"^\+- UnresolvedDataSource format: (\w+), isStreaming: true", re.MULTILINE)
 _FOLDER = re.compile(r"^StreamingRelation FileSource\[(.+?)\], \[", re.MULTILINE)
+_PATTERN = re.compile(r"([\[\]{}*?\\])")
 _PLAIN_FORMATS = ("parquet", "orc")
 
 
@@ -62,7 +64,19 @@ class Again:
         reader = like.sparkSession.read.schema(schema).format(self.form)
         if files is None:
             return reader.load(self.folder)
-        return reader.option("basePath", self.folder).load(list(files))
+        return reader.option("basePath", self.folder).load([_literal(each) for each in files])
+
+
+def _literal(path: str) -> str:
+    """Spell a file's path so that Spark's reader takes it as it is.
+
+    Spark writes down paths percent-encoded and reads them as patterns.
+
+    Examples:
+        >>> _literal("file:/data/stream%205/a.parquet")
+        'file:/data/stream 5/a.parquet'
+    """
+    return _PATTERN.sub(r"\\\1", unquote(path))
 
 
 def read_again(

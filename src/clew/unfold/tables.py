@@ -139,9 +139,9 @@ def _stream(
     }
     held = {path: covered(path, time) if time else None for path in known}
     wanted = [p for p, c in held.items() if c is None or c == () or span.meets(*c)]
-    table = again.read(source.df, schema, sorted(wanted) if again.table is None else None)
     if not wanted:
-        return table.limit(0), 0
+        return again.read(source.df, schema).filter(F.lit(False)), 0
+    table = again.read(source.df, schema, sorted(wanted) if again.table is None else None)
     lates = {path: arrivals.late_us(known[path]) for path in wanted}
     if again.table is None and not any(_may_be_late(held[p], lates[p]) for p in wanted):
         return _within(table, source, span), len(wanted)

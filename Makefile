@@ -7,7 +7,7 @@ RUN := tools/run
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check prove bench-backward clean
+.PHONY: help demo test check prove bench-backward bench-overhead clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -34,6 +34,9 @@ prove: $(READY) ## prove answers against models, papers and real data; QUICK=1 f
 
 bench-backward: $(READY) ## how fast one row is traced in a store of a million edges
 	@$(RUN) python benchmarks/backward.py $(if $(QUICK),--quick)
+
+bench-overhead: $(READY) ## what provenance costs a running query, in time, CPU and bytes; QUICK=1 for a sample
+	@$(RUN) python -m benchmarks.overhead $(if $(QUICK),--quick)
 
 clean: ## remove the environment and what tests left
 	rm -rf $(VENV) .mypy_cache .ruff_cache build dist

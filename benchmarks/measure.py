@@ -40,10 +40,11 @@ _SINK = "results"
 
 @dataclass(frozen=True)
 class Asked:
-    """What it took to find the rows behind a share of the results."""
+    """What it took to find the source rows behind a share of the results."""
 
     seconds: float
     cpu: float
+    rows: int
     edges: int
     edge_bytes: int
 
@@ -56,7 +57,7 @@ class Run:
         seconds: The batches of the main query.
         complete: The same and all until the last edge is stored; None if no edges are.
         cpu: CPU seconds of all processes, until complete.
-        state_bytes: The largest state, of all operators together.
+        state_bytes: The largest state of all operators: in memory, or the files of RocksDB.
         sink_rows: How many results there are.
         edges: How many edges are stored.
         edge_bytes: How large their files are.
@@ -69,7 +70,7 @@ class Run:
     state_bytes: int
     sink_rows: int
     edges: int | None = None
-    edge_bytes: int | None = None
+    edge_bytes: int = 0
     asked: dict[float, Asked] = field(default_factory=dict)
 
 
@@ -88,30 +89,33 @@ def run_plain(spark: SparkSession, case: Case, stream: Stream, folder: Path) -> 
 
 
 def run_traced(
-    spark: SparkSession, case: Case, stream: Stream, capture: str, folder: Path, *, unfold: bool
+    spark: SparkSession, case: Case, stream: Stream, capture: str, folder: Path, *, complete: bool
 ) -> Run:
-    """Run a query with provenance; with pointers, unfold them afterwards if asked to."""
+    """Run a query with provenance and, if it is to be complete, unfold or retrieve afterwards."""
     _settle(spark, case)
     frame = traced(spark, case, stream)
     query = start(frame, capture, folder)
     began = cpu_seconds()
     query.awaitTermination()
-    seconds, complete = _seconds(query), None
+    seconds = _seconds(query)
+    until = seconds if capture == "sets" else None
     root, state = folder / "store", _state_bytes(query)
     rows, edges = _committed(root)
-    if capture == "pointers" and unfold:
+    if capture == "pointers" and complete:
         clock = time.perf_counter()
-        checkpoint = folder / "checkpoint"
-        run = str(read_json(checkpoint / "clew.json")["run"])
-        edges = Stage(root, _SINK, run, frame.node, str(checkpoint)).unfold()
-        complete = seconds + time.perf_counter() - clock
+        edges = _unfold(frame, folder)
+        until = seconds + time.perf_counter() - clock
     cpu = cpu_seconds() - began
-    if capture == "sets":
-        complete = seconds
-    asked = {share: _ask(frame, root, share) for share in case.shares}
-    if complete is None:
+    asked = {share: _ask(frame, root, share) for share in case.shares if complete}
+    if until is None:
         return Run(seconds, None, cpu, state, rows, asked=asked)
-    return Run(seconds, complete, cpu, state, rows, edges, edge_bytes(root), asked)
+    return Run(seconds, until, cpu, state, rows, edges, edge_bytes(root), asked)
+
+
+def _unfold(frame: TracedFrame, folder: Path) -> int:
+    checkpoint = folder / "checkpoint"
+    run = str(read_json(checkpoint / "clew.json")["run"])
+    return Stage(folder / "store", _SINK, run, frame.node, str(checkpoint)).unfold()
 
 
 def traced(spark: SparkSession, case: Case, stream: Stream) -> TracedFrame:
@@ -145,11 +149,11 @@ def _ask(frame: TracedFrame, root: Path, share: float) -> Asked:
     own = root.with_name(f"store-{share}")
     shutil.copytree(root, own)
     cpu, clock = cpu_seconds(), time.perf_counter()
-    retrieve_some(frame, own, Selection(sample=share / 100))
+    rows = retrieve_some(frame, own, Selection(sample=share / 100))
     seconds, cpu = time.perf_counter() - clock, cpu_seconds() - cpu
     parts = (own / "unfolded").rglob("*.json")
     edges = sum(int(read_json(path)["edges"]) for path in parts)
-    asked = Asked(seconds, cpu, edges, edge_bytes(own))
+    asked = Asked(seconds, cpu, rows, edges, edge_bytes(own))
     shutil.rmtree(own)
     return asked
 
@@ -174,7 +178,12 @@ def _seconds(query: StreamingQuery) -> float:
 
 def _state_bytes(query: StreamingQuery) -> int:
     batches: Any = query.recentProgress
-    return max(sum(int(op["memoryUsedBytes"]) for op in p["stateOperators"]) for p in batches)
+    return max(sum(_size(operator) for operator in p["stateOperators"]) for p in batches)
+
+
+def _size(operator: Any) -> int:
+    # RocksDB's memory is caches of a fixed size; what it holds is in its files.
+    return int(operator["customMetrics"].get("rocksdbSstFileSize") or operator["memoryUsedBytes"])
 
 
 def _committed(root: Path) -> tuple[int, int]:

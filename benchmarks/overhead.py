@@ -16,7 +16,7 @@ is dropped. Writes `benchmarks/results/overhead.json`, one row per query and cap
 
 A field is null where it has no meaning: intervals store no edges until somebody asks.
 
-Run: python -m benchmarks.overhead [--quick] [--only TEXT]
+Run: python -m benchmarks.overhead [--quick] [--only TEXT] [--minutes N] [--results FILE]
 """
 
 from __future__ import annotations
@@ -26,21 +26,23 @@ import json
 import logging
 import random
 import shutil
-import statistics
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 from benchmarks import measure, streams
-from benchmarks.processes import machine
+from benchmarks.compare import compared, retrieved, single_rows
+from benchmarks.processes import all_cpu_seconds, cpu_seconds, machine
 from benchmarks.queries import CASES, SINGLE_ROW
 
 from clew.unfold.retrieve import Selection
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
+    from benchmarks.compare import Turn
     from benchmarks.measure import Run
     from benchmarks.queries import Case
     from benchmarks.streams import Stream
@@ -64,49 +66,87 @@ SESSION = {
     "spark.log.level": "ERROR",
 }
 STATE_STORE = "in memory (HDFSBackedStateStoreProvider); RocksDB where the query's name says so"
-_QUESTIONS = 10
+_QUESTIONS, _QUICK_QUESTIONS = 10, 3
+
+
+@dataclass
+class Trial:
+    """A query in the course of being measured."""
+
+    case: Case
+    stream: Stream
+    turns: list[Turn] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Compare the runs with each capture with the plain ones."""
+        if self.case.shares:
+            return [retrieved(self.case, self.stream, s, self.turns) for s in self.case.shares]
+        return [compared(self.case, self.stream, c, self.turns) for c in self.case.captures]
 
 
 class Bench:
-    """Measures queries one after the other.
+    """Measures queries.
 
     Args:
         spark: The session.
         repetitions: How many turns count.
-        quick: Take fewer rows, captures and queries.
+        deadline: When the small queries must end, by `time.perf_counter`.
+        quick: Take fewer rows and queries.
     """
 
-    def __init__(self, spark: SparkSession, repetitions: int, *, quick: bool) -> None:
+    def __init__(
+        self, spark: SparkSession, repetitions: int, deadline: float, *, quick: bool
+    ) -> None:
         self._spark = spark
         self._repetitions = repetitions
+        self._deadline = deadline
         self._quick = quick
         self._runs = 0
 
-    def measure(self, case: Case) -> list[dict[str, Any]]:
-        """Run a query in turns and compare."""
+    def warm_up(self, case: Case) -> Trial:
+        """Run each variant of a query once on few rows, and get the data for the turns."""
         rows = case.quick_rows if self._quick else case.rows
-        captures = case.quick_captures if self._quick else case.captures
-        variants = ["plain", *captures]
         small = self._stream(case, max(10_000, rows // 10))
-        for variant in variants:
-            self._run(case, small, variant, unfold=True)
-        stream = self._stream(case, rows)
-        turns = []
+        for variant in ("plain", *case.captures):
+            self._run(case, small, variant, complete=True)
+        return Trial(case, self._stream(case, rows))
+
+    def measure(self, case: Case) -> Trial:
+        """Measure a query with all its repetitions."""
+        trial = self.warm_up(case)
+        for _ in range(self._repetitions):
+            self.turn(trial)
+        return trial
+
+    def measure_small(self, cases: Sequence[Case]) -> list[Trial]:
+        """Measure queries round by round, as many as there is time for, two at least."""
+        trials = [self.warm_up(case) for case in cases]
         for number in range(self._repetitions):
-            turn = {}
-            unfold = case.unfoldings is None or number < case.unfoldings
-            for variant in variants if number % 2 == 0 else reversed(variants):
-                turn[variant] = self._run(case, stream, variant, unfold=unfold)
-            results = {run.sink_rows for run in turn.values()}
-            assert len(results) == 1, f"{case.query}: {results} results, depending on the capture"
-            turns.append(turn)
-        if case.shares:
-            return [_asked_row(case, stream, share, turns) for share in case.shares]
-        return [_row(case, stream, capture, turns) for capture in captures]
+            for trial in trials:
+                if number < 2 or time.perf_counter() + trial.seconds < self._deadline:
+                    self.turn(trial)
+        return trials
+
+    def turn(self, trial: Trial) -> None:
+        """Run each variant of a query once."""
+        case, number, began = trial.case, len(trial.turns), time.perf_counter()
+        variants = ("plain", *case.captures)
+        complete = case.completions is None or number < case.completions
+        turn = {
+            variant: self._run(case, trial.stream, variant, complete=complete)
+            for variant in (variants if number % 2 == 0 else reversed(variants))
+        }
+        results = {run.sink_rows for run in turn.values()}
+        assert len(results) == 1, f"{case.query}: {results} results, depending on the capture"
+        trial.turns.append(turn)
+        trial.seconds = time.perf_counter() - began
+        said = ", ".join(f"{variant} {turn[variant].seconds:.1f} s" for variant in variants)
+        print(f"{case.query}, turn {number + 1}: {said}", flush=True)
 
     def measure_single_rows(self, case: Case) -> dict[str, Any]:
         """Trace single results of a large source, one at a time."""
-        stream = self._stream(case, case.quick_rows if self._quick else case.rows, files=6)
+        stream = self._stream(case, case.quick_rows if self._quick else case.rows)
         folder = self._fresh()
         frame = measure.traced(self._spark, case, stream)
         query = measure.start(frame, "intervals", folder)
@@ -114,109 +154,31 @@ class Bench:
         root = folder / "store"
         results = [pq.read_table(p, columns=["a", "b"]) for p in root.glob("rows/**/*.parquet")]
         ids = sorted((r["a"], r["b"]) for table in results for r in table.to_pylist())
-        times = []
-        for one in random.Random(streams.SEED).sample(ids, _QUESTIONS):
+        times, asked = [], _QUICK_QUESTIONS if self._quick else _QUESTIONS
+        for one in random.Random(streams.SEED).sample(ids, asked):
             began = time.perf_counter()
             found = measure.retrieve_some(frame, root, Selection(ids=[one]))
             times.append(time.perf_counter() - began)
             assert found == 1, f"{one}: {found} results"
         shutil.rmtree(folder)
-        row = {"query": case.query, "capture": "intervals", "input_rows": stream.rows}
-        nothing = dict.fromkeys(_FIELDS)
-        said = {"sink_rows": len(ids), "seconds_median": round(statistics.median(times), 3)}
-        spread = {"seconds_low": round(min(times), 3), "seconds_high": round(max(times), 3)}
-        return {**row, **nothing, **said, **spread}
+        return single_rows(case, stream, len(ids), times)
 
-    def _stream(self, case: Case, rows: int, files: int = 6) -> Stream:
-        folder = SCRATCH.absolute() / "in"
-        return streams.write(case.data, folder, rows, batches=case.batches, files=files)
+    def _stream(self, case: Case, rows: int) -> Stream:
+        batches = 1 if self._quick else case.batches
+        return streams.write(case.data, SCRATCH.absolute() / "in", rows, batches=batches)
 
     def _fresh(self) -> Path:
         self._runs += 1
         return SCRATCH.absolute() / f"run-{self._runs}"
 
-    def _run(self, case: Case, stream: Stream, variant: str, *, unfold: bool) -> Run:
+    def _run(self, case: Case, stream: Stream, variant: str, *, complete: bool) -> Run:
         folder = self._fresh()
         if variant == "plain":
             run = measure.run_plain(self._spark, case, stream, folder)
         else:
-            run = measure.run_traced(self._spark, case, stream, variant, folder, unfold=unfold)
+            run = measure.run_traced(self._spark, case, stream, variant, folder, complete=complete)
         shutil.rmtree(folder)
         return run
-
-
-_FIELDS = (
-    "plain_rows_per_s",
-    "traced_rows_per_s",
-    "ratio",
-    "ratio_low",
-    "ratio_high",
-    "ratio_complete",
-    "cpu_ratio",
-    "state_bytes_ratio",
-    "bytes_per_edge",
-    "edges",
-)
-
-Turn = dict[str, "Run"]
-
-
-def _row(case: Case, stream: Stream, capture: str, turns: Sequence[Turn]) -> dict[str, Any]:
-    """Compare the runs with one capture with the plain runs of the same turns."""
-    complete = [turn for turn in turns if turn[capture].complete is not None]
-    last = (complete or turns)[-1][capture]
-    edges = last.edges
-
-    def median(of: Callable[[Run, Run], float], among: Sequence[Turn]) -> float | None:
-        found = [of(turn["plain"], turn[capture]) for turn in among]
-        return statistics.median(found) if found else None
-
-    ratios = [turn["plain"].seconds / turn[capture].seconds for turn in turns]
-    rate = {
-        name: round(stream.rows / statistics.median(turn[variant].seconds for turn in turns))
-        for name, variant in (("plain_rows_per_s", "plain"), ("traced_rows_per_s", capture))
-    }
-    whole = median(lambda plain, run: plain.seconds / (run.complete or run.seconds), complete)
-    cpu = median(lambda plain, run: run.cpu / plain.cpu, complete or turns)
-    state = median(lambda plain, run: run.state_bytes / max(1, plain.state_bytes), turns)
-    return {
-        "query": case.query,
-        "capture": capture,
-        "input_rows": stream.rows,
-        **rate,
-        "ratio": _rounded(statistics.median(ratios)),
-        "ratio_low": _rounded(min(ratios)),
-        "ratio_high": _rounded(max(ratios)),
-        "ratio_complete": _rounded(whole),
-        "cpu_ratio": _rounded(cpu),
-        "state_bytes_ratio": _rounded(state),
-        "bytes_per_edge": _rounded((last.edge_bytes or 0) / edges if edges else None),
-        "edges": edges,
-        "sink_rows": last.sink_rows,
-    }
-
-
-def _asked_row(case: Case, stream: Stream, share: float, turns: Sequence[Turn]) -> dict[str, Any]:
-    """Compare a query with intervals and the retrieval of a share of its rows with plain."""
-    row = _row(case, stream, "intervals", turns)
-    pairs = [(turn["plain"], turn["intervals"]) for turn in turns]
-    asked = [run.asked[share] for _, run in pairs]
-    whole = [plain.seconds / (run.seconds + run.asked[share].seconds) for plain, run in pairs]
-    cpu = [(run.cpu + run.asked[share].cpu) / plain.cpu for plain, run in pairs]
-    edges = asked[-1].edges
-    return {
-        **row,
-        "query": f"{case.query}_{share:g}",
-        "ratio_complete": _rounded(statistics.median(whole)),
-        "cpu_ratio": _rounded(statistics.median(cpu)),
-        "bytes_per_edge": _rounded(asked[-1].edge_bytes / edges if edges else None),
-        "edges": edges,
-        "seconds_median": round(statistics.median(each.seconds for each in asked), 3),
-    }
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 3)
 
 
 def session() -> SparkSession:
@@ -232,29 +194,34 @@ def session() -> SparkSession:
     return builder.getOrCreate()
 
 
-def show(row: dict[str, Any], seconds: float) -> None:
+def show(row: dict[str, Any]) -> None:
     """Print a row as soon as it is known."""
-    spread = "" if row["ratio"] is None else f" ({row['ratio_low']}-{row['ratio_high']})"
+    spread = "" if row["ratio"] is None else f" ({row['ratio_low']} - {row['ratio_high']})"
     parts = [f"ratio {row['ratio']}{spread}", f"complete {row['ratio_complete']}"]
     parts += [f"cpu {row['cpu_ratio']}", f"state {row['state_bytes_ratio']}"]
     parts += [f"{row['plain_rows_per_s']} rows/s plain", f"{row['sink_rows']} results"]
     parts += [f"{row['edges']} edges", f"{row['bytes_per_edge']} B/edge"]
     if "seconds_median" in row:
         parts.append(f"{row['seconds_median']} s to retrieve")
-    print(f"[{seconds:4.0f} s] {row['query']}, {row['capture']}: {', '.join(parts)}", flush=True)
+    print(f"{row['query']}, {row['capture']}: {', '.join(parts)}", flush=True)
 
 
-def run(spark: SparkSession, repetitions: int, only: str, *, quick: bool) -> list[dict[str, Any]]:
+def run(bench: Bench, only: str, *, quick: bool) -> list[dict[str, Any]]:
     """Measure all queries whose name holds a text."""
-    bench, rows, began = Bench(spark, repetitions, quick=quick), [], time.perf_counter()
-    for case in (*CASES, SINGLE_ROW):
-        if only not in case.query or (quick and not case.quick_rows):
-            continue
-        single = case is SINGLE_ROW
-        made = [bench.measure_single_rows(case)] if single else bench.measure(case)
-        for row in made:
-            show(row, time.perf_counter() - began)
-        rows += made
+    chosen = [c for c in CASES if only in c.query and (c.quick_rows or not quick)]
+    rows: list[dict[str, Any]] = []
+    for case in (each for each in chosen if not each.small):
+        rows += _shown(bench.measure(case).rows())
+    if only in SINGLE_ROW.query:
+        rows += _shown([bench.measure_single_rows(SINGLE_ROW)])
+    for trial in bench.measure_small([each for each in chosen if each.small]):
+        rows += _shown(trial.rows())
+    return rows
+
+
+def _shown(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    for row in rows:
+        show(row)
     return rows
 
 
@@ -262,17 +229,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="few rows, some queries, two turns")
     parser.add_argument("--only", default="", help="just queries whose name holds this text")
-    parser.add_argument("--repetitions", type=int, help="turns that count")
+    parser.add_argument("--minutes", type=float, default=13.5, help="how long turns may go on")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="the file to write")
     options = parser.parse_args()
-    repetitions = options.repetitions or (2 if options.quick else 5)
+    repetitions = 2 if options.quick else 5
     shutil.rmtree(SCRATCH, ignore_errors=True)
     SCRATCH.mkdir(parents=True)
     began = time.perf_counter()
+    others = all_cpu_seconds() - cpu_seconds()
     spark = session()
+    deadline = began + 60 * options.minutes
     try:
         about = machine(spark)
         print(json.dumps(about), flush=True)
-        rows = run(spark, repetitions, options.only, quick=options.quick)
+        bench = Bench(spark, repetitions, deadline, quick=options.quick)
+        rows = run(bench, options.only, quick=options.quick)
+        seconds = time.perf_counter() - began
+        about["cores_used_by_others"] = _used(others, seconds)
     finally:
         spark.stop()
         shutil.rmtree(SCRATCH, ignore_errors=True)
@@ -280,13 +253,19 @@ def main() -> None:
         "repetitions": repetitions,
         "seed": streams.SEED,
         "quick": options.quick,
-        "minutes": round((time.perf_counter() - began) / 60, 1),
+        "minutes": round(seconds / 60, 1),
         "spark": SESSION,
     }
     result = {"machine": about, "state_store": STATE_STORE, "settings": settings, "rows": rows}
-    RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    RESULTS.write_text(json.dumps(result, indent=1) + "\n")
-    print(f"{settings['minutes']} minutes; written to {RESULTS}")
+    options.results.parent.mkdir(parents=True, exist_ok=True)
+    options.results.write_text(json.dumps(result, indent=1) + "\n")
+    print(f"{seconds:.0f} s, {about['cores_used_by_others']} cores used by other processes")
+    print(f"written to {options.results}")
+
+
+def _used(before: float, seconds: float) -> float:
+    """Say how many cores other processes had; next to none, or the numbers are worth little."""
+    return round((all_cpu_seconds() - cpu_seconds() - before) / seconds, 2)
 
 
 if __name__ == "__main__":

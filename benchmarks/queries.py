@@ -36,11 +36,11 @@ class Case:
         quick_rows: How many in a quick run; 0 leaves the query out.
         make: Turns the source, plain or traced, into the result.
         captures: What it is traced with.
-        quick_captures: What it is traced with in a quick run.
         batches: In how many batches the stream comes.
         state_store: Where Spark keeps state: `memory` or `rocksdb`.
-        unfoldings: In how many repetitions pointers are unfolded; None for all.
-        shares: Of how many results the rows are retrieved afterwards, with intervals.
+        completions: In how many turns pointers are unfolded, or rows retrieved; None for all.
+        shares: The percentages of results whose rows are retrieved afterwards, with intervals.
+        small: It varies one thing, and is measured as often as there is time for.
     """
 
     query: str
@@ -49,11 +49,11 @@ class Case:
     quick_rows: int
     make: Callable[[Any], Any]
     captures: tuple[str, ...] = ALL
-    quick_captures: tuple[str, ...] = ALL
     batches: int = 1
     state_store: str = "memory"
-    unfoldings: int | None = None
+    completions: int | None = None
     shares: tuple[float, ...] = ()
+    small: bool = False
 
 
 def fast_cars(reports: FrameT) -> FrameT:
@@ -96,78 +96,87 @@ def nested(levels: int, slide: int) -> Callable[[FrameT], FrameT]:
     return query
 
 
-def synthetic(size: int, overlap: int) -> Case:
-    """Give each result `size` rows, of which it shares `overlap` percent with the one before."""
-    slide = size * (100 - overlap) / 100
-    quick = 20_000 if (size, overlap) == (10, 0) else 0
-    query = f"synthetic_{size}_{overlap}"
-    captures = ("pointers", "sets")
-    return Case(query, ticks(20), 200_000, quick, windows(size, slide), captures, captures)
-
-
 def _millis(rows: float) -> str:
     return f"{round(1_000 * rows)} milliseconds"
 
 
 def _nested_case(levels: int) -> Case:
+    """Ten rows per window and one row from window to window, so ten source rows, 19, 28, 37."""
     captures = ALL if levels <= 2 else ("pointers", "intervals")
-    unfoldings = None if levels == 1 else 1
-    quick = 10_000 if levels <= 2 else 0
-    name, query = f"nested_{levels}", nested(levels, 1)
-    return Case(name, ticks(20), 50_000, quick, query, captures, captures, unfoldings=unfoldings)
+    return Case(
+        f"nested_{levels}",
+        ticks(20),
+        rows=30_000,
+        quick_rows=0,
+        make=nested(levels, 1),
+        captures=captures,
+        completions=1,
+        small=True,
+    )
 
 
 def _window_case(rows: int) -> Case:
     captures = ALL if rows <= 1_000 else ("pointers", "intervals")
-    quick = 50_000 if rows in (10, 1_000) else 0
-    query = windows(rows, rows / 2)
-    return Case(f"window_{rows}", ticks(1), 200_000, quick, query, captures, captures)
+    return Case(
+        f"window_{rows}",
+        ticks(1),
+        rows=200_000,
+        quick_rows=20_000 if rows == 100 else 0,
+        make=windows(rows, rows / 2),
+        captures=captures,
+        completions=2,
+        small=True,
+    )
 
 
-_REPORTS: dict[str, Any] = {"data": REPORTS, "rows": 2_100_000, "quick_rows": 200_000}
-_READINGS: dict[str, Any] = {"data": READINGS, "rows": 2_100_000, "quick_rows": 200_000}
-_HEAVY: dict[str, Any] = {"data": REPORTS, "rows": 1_000_000, "quick_rows": 100_000}
-_FEW = ("pointers",)
+def _synthetic_case(size: int, overlap: int) -> Case:
+    """Give each result `size` rows, of which it shares `overlap` percent with the one before."""
+    return Case(
+        f"synthetic_{size}_{overlap}",
+        ticks(20),
+        rows=100_000,
+        quick_rows=20_000 if size == 50 else 0,
+        make=windows(size, size * (100 - overlap) / 100),
+        captures=("pointers",),
+        small=True,
+    )
 
+
+_REPORTS: dict[str, Any] = {"data": REPORTS, "rows": 2_100_000, "batches": 3}
+_READINGS: dict[str, Any] = {"data": READINGS, "rows": 2_100_000, "batches": 3}
+
+WORKLOADS = (
+    Case("linear_road_stopped_cars", quick_rows=100_000, make=linear_road.stopped_cars, **_REPORTS),
+    Case(
+        "linear_road_accidents", quick_rows=0, make=linear_road.accidents_from_reports, **_REPORTS
+    ),
+    Case("smart_grid_blackouts", quick_rows=0, make=smart_grid.blackouts, **_READINGS),
+    Case("smart_grid_anomalies", quick_rows=0, make=smart_grid.anomalies, **_READINGS),
+)
+UNFILTERED = (
+    Case("unfiltered_window_rocksdb", REPORTS, 250_000, 0, fast_cars, state_store="rocksdb"),
+    Case("unfiltered_window_memory", REPORTS, 1_000_000, 100_000, fast_cars, batches=2),
+)
+RETRIEVAL = Case(
+    "retrieval",
+    ticks(20),
+    rows=100_000,
+    quick_rows=20_000,
+    make=nested(2, 3),
+    captures=("intervals",),
+    completions=2,
+    shares=(0.05, 1, 10, 100),
+    small=True,
+)
 CASES = (
-    Case(
-        "linear_road_stopped_cars",
-        make=linear_road.stopped_cars,
-        batches=3,
-        **_REPORTS,
-    ),
-    Case(
-        "linear_road_accidents",
-        make=linear_road.accidents_from_reports,
-        batches=3,
-        quick_captures=_FEW,
-        **_REPORTS,
-    ),
-    Case("smart_grid_blackouts", make=smart_grid.blackouts, batches=3, **_READINGS),
-    Case(
-        "smart_grid_anomalies",
-        make=smart_grid.anomalies,
-        batches=3,
-        quick_captures=_FEW,
-        **_READINGS,
-    ),
-    Case("unfiltered_window_rocksdb", make=fast_cars, batches=2, state_store="rocksdb", **_HEAVY),
-    Case("unfiltered_window_memory", make=fast_cars, batches=2, quick_captures=_FEW, **_HEAVY),
+    *WORKLOADS,
+    *UNFILTERED,
     *[_nested_case(levels) for levels in (1, 2, 3, 4)],
     *[_window_case(rows) for rows in (10, 100, 1_000, 10_000)],
-    Case(
-        "retrieval",
-        ticks(20),
-        200_000,
-        20_000,
-        nested(4, 3),
-        captures=("intervals",),
-        quick_captures=("intervals",),
-        shares=(0.05, 1, 10, 100),
-    ),
-    *[synthetic(size, overlap) for size in (10, 50, 100) for overlap in (0, 25, 75)],
+    RETRIEVAL,
+    *[_synthetic_case(*each) for each in ((10, 0), (10, 75), (50, 25), (100, 0), (100, 75))],
 )
-"""All queries, in the order in which they are measured."""
+"""All queries that are compared, in the order in which they are measured."""
 
 SINGLE_ROW = Case(
     "backward_replay",

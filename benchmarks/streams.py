@@ -63,13 +63,14 @@ class Stream:
     per_trigger: int
 
 
-def write(data: Data, folder: Path, rows: int, *, batches: int, files: int = 6) -> Stream:
+def write(data: Data, folder: Path, rows: int, *, batches: int) -> Stream:
     """Write data as files that a stream takes in so many batches; keep what is there."""
+    files = batches * -(-6 // batches)
     place = folder / f"{data.name}-{rows}-{files}"
     table, closing = data.make(rows)
     if not place.exists():
         write_files(table, place, files=files, closing=closing)
-    return Stream(data, place, table.num_rows + closing.num_rows, max(1, files // batches))
+    return Stream(data, place, table.num_rows + closing.num_rows, files // batches)
 
 
 def _reports(rows: int) -> tuple[pa.Table, pa.Table]:

@@ -7,16 +7,15 @@ serve as a check of the queries too.
 from __future__ import annotations
 
 import os
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from clew.capture.intervals import HIGH, LOW
 from clew.capture.pointers import PointersCapture
 from clew.capture.sets import SETS, from_column
 from clew.graph.columns import ID_A, ID_B, is_hidden
@@ -26,10 +25,11 @@ from clew.store.edges import is_packed
 from clew.store.layout import BATCHES, EDGES, ROWS, UNFOLDED, quote_name, read_json, store_root
 from clew.store.packed import unpack
 from clew.unfold.arrivals import read_arrivals
+from clew.unfold.cover import covers, widened
 from clew.unfold.levels import Unfolding, pointers_of
 from clew.unfold.reach import reach
 from clew.unfold.replay import Wanted, replay
-from clew.unfold.tables import Span, as_tables
+from clew.unfold.tables import as_tables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -145,8 +145,8 @@ def unfolded_traces(
     pointing = rows.select([*ids, *hidden]).rename_columns(["sink_a", "sink_b", *hidden])
     behind: dict[tuple[int, int], dict[str, list[dict[str, Any]]]] = {}
     if rows.num_rows:
-        spans = {s: each.wider(reach(node, whole=False)) for s, each in _spans(rows).items()}
-        unfolding = Unfolding(as_tables(node, spans, arrivals))
+        needed = widened(covers([rows]), reach(node, whole=False))
+        unfolding = Unfolding(as_tables(node, needed, arrivals))
         # Row by row: an Arrow table with nulls would pass through floating point.
         kind = ", ".join(f"`{name}` bigint" for name in pointing.column_names)
         pointed = spark.createDataFrame([tuple(r.values()) for r in pointing.to_pylist()], kind)
@@ -180,38 +180,27 @@ def replayed_traces(
     node, spark = frame.node, frame.node.plain.df.sparkSession
     arrivals = None if checkpoint is None else read_arrivals(spark, str(checkpoint))
     ids = rows.select([ID_A, ID_B]).group_by([ID_A, ID_B]).aggregate([])
-    wanted = Wanted(
-        spark.createDataFrame(ids.rename_columns(["a", "b"])), ids.num_rows, _spans(rows)
-    )
-    replayed = replay(node, wanted, arrivals, None)
-    try:
-        return read_annotated(replayed)
-    finally:
-        replayed.unpersist()
-
-
-def _spans(rows: pa.Table) -> dict[str, Span]:
-    lows = [c for c in rows.column_names if c.startswith(LOW)]
-    ends = {
-        c.removeprefix(LOW): (pc.min(rows[c]), pc.max(rows[HIGH + c[len(LOW) :]])) for c in lows
-    }
-    return {s: Span(lo.as_py(), hi.as_py()) for s, (lo, hi) in ends.items() if lo.is_valid}
+    wanted = Wanted(ids.rename_columns(["a", "b"]), covers([rows]))
+    values = {(r[ID_A], r[ID_B]): r for r in rows.to_pylist()}
+    with tempfile.TemporaryDirectory() as folder:
+        replay(node, wanted, arrivals, None, Path(folder) / "draft")
+        found = spark.read.parquet(f"{folder}/draft").toArrow().to_pylist()
+    return [_traced({**values[row[ID_A], row[ID_B]], **row}) for row in found]
 
 
 def read_annotated(rows: DataFrame) -> list[Traced]:
     """Read rows that carry their source rows in hidden columns."""
+    return [_traced(row) for row in rows.toArrow().to_pylist()]
+
+
+def _traced(row: dict[str, Any]) -> Traced:
     prefix = from_column("")
-    out = []
-    for row in rows.toArrow().to_pylist():
-        behind = {n.removeprefix(prefix): v for n, v in row.items() if n.startswith(prefix)}
-        out.append(
-            Traced(
-                {name: value for name, value in row.items() if not is_hidden(name)},
-                {s: [e["row"] for e in es] for s, es in behind.items() if es},
-                {s: [(e["segment"], e["b"]) for e in es] for s, es in behind.items() if es},
-            )
-        )
-    return out
+    behind = {n.removeprefix(prefix): v for n, v in row.items() if n.startswith(prefix)}
+    return Traced(
+        {name: value for name, value in row.items() if not is_hidden(name)},
+        {s: [e["row"] for e in es] for s, es in behind.items() if es},
+        {s: [(e["segment"], e["b"]) for e in es] for s, es in behind.items() if es},
+    )
 
 
 def committed_files(store: str | Path, writer: str) -> list[str]:

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
     from clew.sources.identity import Identity
 
-Typed = tuple["Column", "DataType"]
-"""A column and its type."""
+Typed = tuple["Column | str", "DataType"]
+"""A value, as Spark's SQL or as a column, and its type."""
 
-Field = tuple[str, "Column", "DataType"]
-"""A column with the name it has in the user's rows, and its type."""
+Field = tuple[str, "DataType"]
+"""The name of a column in the user's rows, and its type."""
 
 LEFT = "_clew_l"
 RIGHT = "_clew_r"
@@ -138,14 +138,14 @@ class Capture(ABC):
     def enter(self, node: int) -> None:  # noqa: B027 (most captures need not know)
         """Note which node of the graph is interpreted next."""
 
-    def admit(self, before: Annotation, time: Column | None) -> Admission:
+    def admit(self, before: Annotation, time: str | None) -> Admission:
         """A stateful step of a stream takes rows in; `time` is what it compares with the watermark.
 
         Spark itself drops late rows, so there is nothing to do while a stream runs.
         """
         return Admission(before)
 
-    def emitted(self, time: Column) -> Column | None:
+    def emitted(self, time: str) -> Column | None:
         """Say which results of an aggregation over a stream have been emitted; None for all.
 
         Spark itself holds windows back, so there is nothing to do while a stream runs.

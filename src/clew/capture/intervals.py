@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from clew.capture.algebra import Annotation, Capture, Gathering, Move, left, right
-from clew.graph.columns import ID_A, ID_B, JSON, ids_text, named, own_id
+from clew.graph.columns import ID_A, ID_B, JSON, ids_text, named, own_id, quote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -65,14 +65,14 @@ class IntervalsCapture(Capture):
         time = span_column(origin)
         timed = (origin.name,) if time else ()
         # A function of the time, not the time itself: Spark must not take it for the event time.
-        micros = {n: F.unix_micros(named(time)) for n in _names(timed)} if time else {}
+        micros = {n: F.expr(f"unix_micros({quote(time)})") for n in _names(timed)} if time else {}
         after = Spans((ID_A, ID_B, *micros), origin.identity.unique, (origin.name,), timed=timed)
-        return Move(after, ({ID_A: a, ID_B: b, **micros},))
+        return Move(after, ({ID_A: F.expr(a), ID_B: F.expr(b), **micros},))
 
     def derive(self, before: Annotation, by: Sequence[Typed]) -> Move:
         # Equal rows made from one row cannot be told apart, so the ids are not unique after this.
         after = replace(before, unique=False, repeats=frozenset(before.streams))
-        return Move(after, (own_id([(named(ID_A), _LONG), (named(ID_B), _LONG), *by]),))
+        return Move(after, (own_id([(ID_A, _LONG), (ID_B, _LONG), *by]),))
 
     def gather(
         self, before: Annotation, keys: Sequence[Typed], members: Callable[[], Members]
@@ -91,7 +91,7 @@ class IntervalsCapture(Capture):
         return Move(replace(before, repeats=frozenset(before.streams)), ({**lows, **highs},))
 
     def pair(self, first: Annotation, second: Annotation) -> Move:
-        own = own_id([(named(side(c)), _LONG) for side in (left, right) for c in (ID_A, ID_B)])
+        own = own_id([(side(c), _LONG) for side in (left, right) for c in (ID_A, ID_B)])
         return self._together(first, second, own, unique=first.unique and second.unique)
 
     def witness(self, first: Annotation, second: Annotation) -> Move:
@@ -112,8 +112,7 @@ class IntervalsCapture(Capture):
         moves = []
         for branch, side in enumerate((first, second)):
             missing = {n: F.lit(None).cast(_LONG) for n in _names(both) if n not in side.columns}
-            parts: list[Typed] = [(named(ID_A), _LONG), (named(ID_B), _LONG)]
-            own = own_id([*parts, (F.lit(branch), _LONG)])
+            own = own_id([(ID_A, _LONG), (ID_B, _LONG), (str(branch), _LONG)])
             moves.append(Move(after, ({**own, **missing},)))
         return moves[0], moves[1]
 

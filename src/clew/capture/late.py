@@ -49,19 +49,19 @@ class WithoutLate(Capture):
     def enter(self, node: int) -> None:
         self._inner.enter(node)
 
-    def admit(self, before: Annotation, time: Column | None) -> Admission:
+    def admit(self, before: Annotation, time: str | None) -> Admission:
         if LATE not in before.columns:
             return Admission(before)
         if time is None:
             return Admission(_bare(before))
-        late = named(LATE)
-        condition = late.isNull() | time.isNull() | (F.unix_micros(time.cast("timestamp")) > late)
-        return Admission(_bare(before), condition)
+        micros = f"unix_micros(CAST({time} AS TIMESTAMP))"
+        in_time = F.expr(f"{LATE} IS NULL OR {time} IS NULL OR {micros} > {LATE}")
+        return Admission(_bare(before), in_time)
 
-    def emitted(self, time: Column) -> Column | None:
+    def emitted(self, time: str) -> Column | None:
         if self._closed_us is None:
             return None
-        return F.unix_micros(time.cast("timestamp")) <= self._closed_us
+        return F.expr(f"unix_micros(CAST({time} AS TIMESTAMP)) <= {self._closed_us}")
 
     def at_source(self, origin: Origin) -> Move:
         move = self._inner.at_source(origin)

@@ -23,7 +23,7 @@ from pyspark.sql import types as T
 
 from clew.capture.algebra import Annotation, Gathering, Move, left, right
 from clew.capture.intervals import IntervalsCapture, Spans, timed
-from clew.capture.sets import content
+from clew.capture.sets import content, time_of
 from clew.graph.columns import ID_A, ID_B, JSON, identify, ids_text, named, own_id
 
 if TYPE_CHECKING:
@@ -98,13 +98,11 @@ class PointersCapture(IntervalsCapture):
         after = _pointers(plain.annotation, (Slot("row", origin.name),), contents=self._contents)
         own: dict[str, Column] = {pointer(0, "a"): named(ID_A), pointer(0, "b"): named(ID_B)}
         if self._contents:
-            users = [(f.name, named(f.name), f.dataType) for f in origin.schema.fields]
+            users = [(f.name, f.dataType) for f in origin.schema.fields]
             packed, _ = content(users if origin.keep_content else [])
-            time = (named(origin.event_time) if origin.event_time else F.lit(None)).cast(
-                "timestamp"
-            )
-            own[carried(0)] = F.struct(
-                segment.alias("segment"), time.alias("time"), packed.alias("row")
+            time = time_of(origin.event_time)
+            own[carried(0)] = F.expr(
+                f"struct({segment} AS segment, {time} AS `time`, {packed} AS `row`)"
             )
         return Move(after, (*plain.steps, own))
 

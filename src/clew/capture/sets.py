@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from clew.capture.algebra import Annotation, Capture, Gathering, Move, left, right
-from clew.graph.columns import ID_A, ID_B, JSON, ids_text, named, own_id
+from clew.graph.columns import ID_A, ID_B, JSON, ids_text, named, own_id, quote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -48,22 +48,28 @@ def from_column(stream: str) -> str:
     return FROM + stream
 
 
-def storable(column: Column, kind: T.DataType) -> tuple[Column, T.DataType]:
-    """Give a value a type that Parquet can hold."""
+def storable(name: str, kind: T.DataType) -> tuple[str, T.DataType]:
+    """Give a column a type that Parquet can hold; return it as SQL, with that type."""
+    column = quote(name)
     if isinstance(kind, T.VariantType):
-        return F.to_json(column), T.StringType()
+        return f"to_json({column}) AS {column}", T.StringType()
     if isinstance(kind, (T.NullType, T.AnsiIntervalType, T.CalendarIntervalType)):
-        return column.cast("string"), T.StringType()
+        return f"CAST({column} AS STRING) AS {column}", T.StringType()
     return column, kind
 
 
-def content(columns: Sequence[Field]) -> tuple[Column, T.StructType]:
-    """Pack the user's columns of a row into one struct."""
+def content(columns: Sequence[Field]) -> tuple[str, T.StructType]:
+    """Pack the user's columns of a row into one struct; return it as SQL, with its type."""
     if not columns:
-        return F.struct(F.lit(None).cast("string").alias("_")), T.StructType().add("_", "string")
-    kept = [(name, *storable(column, kind)) for name, column, kind in columns]
-    packed = F.struct(*[column.alias(name) for name, column, _ in kept])
+        return "struct(CAST(NULL AS STRING) AS `_`)", T.StructType().add("_", "string")
+    kept = [(name, *storable(name, kind)) for name, kind in columns]
+    packed = f"struct({', '.join(column for _, column, _ in kept)})"
     return packed, T.StructType([T.StructField(name, kind) for name, _, kind in kept])
+
+
+def time_of(column: str | None) -> str:
+    """Return a row's time, null where it has none, as SQL."""
+    return f"CAST({quote(column) if column else 'NULL'} AS TIMESTAMP)"
 
 
 class SetsCapture(Capture):
@@ -73,18 +79,17 @@ class SetsCapture(Capture):
 
     def at_source(self, origin: Origin) -> Move:
         a, b, segment = origin.identity.columns(origin.schema)
-        users = [(f.name, named(f.name), f.dataType) for f in origin.schema.fields]
-        time = _time(origin.event_time)
-        element, kind = _element(
-            named(ID_A), named(ID_B), segment, time, users if origin.keep_content else None
-        )
+        users = [(f.name, f.dataType) for f in origin.schema.fields]
+        time = time_of(origin.event_time)
+        element, kind = _element(segment, time, users if origin.keep_content else None)
         sets = _sets(unique=origin.identity.unique, types={origin.name: kind})
-        return Move(sets, ({ID_A: a, ID_B: b}, {from_column(origin.name): F.array(element)}))
+        own = {ID_A: F.expr(a), ID_B: F.expr(b)}
+        return Move(sets, (own, {from_column(origin.name): F.expr(f"array({element})")}))
 
     def derive(self, before: Annotation, by: Sequence[Typed]) -> Move:
         # Equal rows made from one row cannot be told apart, so the ids are not unique after this.
         after = _sets(unique=False, types=_types(before), repeats=before.streams)
-        return Move(after, (own_id([(named(ID_A), _LONG), (named(ID_B), _LONG), *by]),))
+        return Move(after, (own_id([(ID_A, _LONG), (ID_B, _LONG), *by]),))
 
     def gather(
         self, before: Annotation, keys: Sequence[Typed], members: Callable[[], Members]
@@ -105,7 +110,7 @@ class SetsCapture(Capture):
         return Move(after, (gathered, *_without_repeats(_types(before), before.repeats)))
 
     def pair(self, first: Annotation, second: Annotation) -> Move:
-        own = own_id([(named(side(c)), _LONG) for side in (left, right) for c in (ID_A, ID_B)])
+        own = own_id([(side(c), _LONG) for side in (left, right) for c in (ID_A, ID_B)])
         return _together(first, second, own, unique=first.unique and second.unique)
 
     def witness(self, first: Annotation, second: Annotation) -> Move:
@@ -123,7 +128,7 @@ class SetsCapture(Capture):
         moves = []
         for branch, side in enumerate((first, second)):
             missing = {from_column(s): _empty(t) for s, t in types.items() if s not in side.streams}
-            own = own_id([(named(ID_A), _LONG), (named(ID_B), _LONG), (F.lit(branch), _LONG)])
+            own = own_id([(ID_A, _LONG), (ID_B, _LONG), (str(branch), _LONG)])
             moves.append(Move(after, ({**own, **missing},)))
         return moves[0], moves[1]
 
@@ -135,16 +140,9 @@ class SetsCapture(Capture):
         time: str | None,
     ) -> Move:
         types = _types(before)
-        element, kind = _element(
-            named(ID_A),
-            named(ID_B),
-            F.lit(None).cast("string"),
-            _time(time),
-            columns,
-            {s: (named(from_column(s)), t) for s, t in types.items()},
-        )
+        element, kind = _element("CAST(NULL AS STRING)", time_of(time), columns, types)
         after = _sets(unique=before.unique, types={**types, name: kind}, repeats=before.repeats)
-        return Move(after, ({from_column(name): F.array(element)},))
+        return Move(after, ({from_column(name): F.expr(f"array({element})")},))
 
     def pack(self, before: Annotation) -> Column:
         return F.to_json(F.struct(*[named(c) for c in before.columns]), JSON)
@@ -182,33 +180,29 @@ def _types(annotation: Annotation) -> Mapping[str, T.StructType]:
     return annotation.types
 
 
-def _time(column: str | None) -> Column:
-    return (named(column) if column else F.lit(None)).cast("timestamp")
-
-
 def _empty(kind: T.StructType) -> Column:
     return F.array().cast(T.ArrayType(kind))
 
 
 def _element(
-    a: Column,
-    b: Column,
-    segment: Column,
-    time: Column,
+    segment: str,
+    time: str,
     columns: Sequence[Field] | None,
-    sources: Mapping[str, tuple[Column, T.StructType]] | None = None,
-) -> tuple[Column, T.StructType]:
-    parts = [a.alias("a"), b.alias("b"), segment.alias("segment"), time.alias("time")]
+    sources: Mapping[str, T.StructType] | None = None,
+) -> tuple[str, T.StructType]:
+    """Make an element of a set from the row at hand; return it as SQL, with its type."""
+    parts = [f"{ID_A} AS a", f"{ID_B} AS b", f"{segment} AS segment", f"{time} AS `time`"]
     fields = list(_ELEMENT)
     if columns is not None:
         packed, kind = content(columns)
-        parts.append(packed.alias("row"))
+        parts.append(f"{packed} AS `row`")
         fields.append(T.StructField("row", kind))
     if sources is not None:
-        parts.append(F.struct(*[c.alias(s) for s, (c, _) in sources.items()]).alias("from"))
-        inner = [T.StructField(s, T.ArrayType(t)) for s, (_, t) in sources.items()]
+        inside = ", ".join(f"{quote(from_column(s))} AS {quote(s)}" for s in sources)
+        parts.append(f"struct({inside}) AS `from`")
+        inner = [T.StructField(s, T.ArrayType(t)) for s, t in sources.items()]
         fields.append(T.StructField("from", T.StructType(inner)))
-    return F.struct(*parts), T.StructType(fields)
+    return f"struct({', '.join(parts)})", T.StructType(fields)
 
 
 def _together(

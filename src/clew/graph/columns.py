@@ -31,6 +31,8 @@ WATERMARK = "spark.watermarkDelayMs"
 JSON = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "ignoreNullFields": "false"}
 """How values are written as JSON so that nothing is lost: microseconds and nulls stay."""
 
+_JSON_TEXT = "map('timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSXXX', 'ignoreNullFields', 'false')"
+
 # The second half of an id is the same hash with another start, so that together they have 128 bits.
 _SECOND_SEED = 0x5BD1E995
 
@@ -134,19 +136,37 @@ def find_references(name: str) -> Iterator[tuple[str, int, int]]:
         yield match[0], int(match[1]), int(match[2])
 
 
-def identify(columns: Sequence[tuple[Column, T.DataType]]) -> tuple[Column, Column]:
+def identify(values: Sequence[tuple[Column | str, T.DataType]]) -> tuple[Column, Column]:
     """Hash values to the two halves of a row id.
 
     Spark's hash skips nulls, which would make (null, 1) and (1, null) equal; so the hash of each
     value is joined by whether it is null.
+
+    Values given as SQL make one expression: each call to Spark's `Column` is several messages to
+    another process, and a query is built of very many of them.
     """
-    parts = [part for column, kind in columns for part in _parts(column, kind)]
-    return F.xxhash64(F.lit(0), *parts), F.xxhash64(F.lit(_SECOND_SEED), *parts)
+    texts = [(value, kind) for value, kind in values if isinstance(value, str)]
+    if len(texts) == len(values):
+        a, b = id_texts(texts)
+        return F.expr(a), F.expr(b)
+    columns: list[Column] = []
+    for value, kind in values:
+        if isinstance(value, str):
+            columns += [F.expr(part) for part in _parts(value, kind)]
+        else:
+            columns += [value, value.isNull()]
+    return F.xxhash64(F.lit(0), *columns), F.xxhash64(F.lit(_SECOND_SEED), *columns)
 
 
-def own_id(columns: Sequence[tuple[Column, T.DataType]]) -> dict[str, Column]:
+def id_texts(values: Sequence[tuple[str, T.DataType]]) -> tuple[str, str]:
+    """Write the two halves of a row id as SQL."""
+    parts = ", ".join(["", *[part for value, kind in values for part in _parts(value, kind)]])
+    return f"xxhash64(0{parts})", f"xxhash64({_SECOND_SEED}{parts})"
+
+
+def own_id(values: Sequence[tuple[Column | str, T.DataType]]) -> dict[str, Column]:
     """Compute a derived row's id from what it was derived from."""
-    a, b = identify(columns)
+    a, b = identify(values)
     return {ID_A: a, ID_B: b}
 
 
@@ -159,21 +179,23 @@ def ids_text(rows: Column) -> Column:
     return F.concat_ws("|", F.array_sort(F.transform(rows, text)))
 
 
-def _parts(column: Column, kind: T.DataType) -> list[Column]:
+def _parts(value: str, kind: T.DataType) -> list[str]:
     if isinstance(kind, _HASHABLE):
-        return [column, column.isNull()]
+        return [value, f"isnull({value})"]
     if isinstance(kind, T.StructType):
         # Leaf by leaf: a window's struct is on the hot path, and text would be slow there.
         leaves = [
-            part for field in kind.fields for part in _parts(column[field.name], field.dataType)
+            part
+            for field in kind.fields
+            for part in _parts(f"({value}).{quote(field.name)}", field.dataType)
         ]
-        return [column.isNull(), *leaves]
-    return [as_text(column, kind), column.isNull()]
+        return [f"isnull({value})", *leaves]
+    return [as_text(value, kind), f"isnull({value})"]
 
 
-def as_text(column: Column, kind: T.DataType) -> Column:
+def as_text(value: str, kind: T.DataType) -> str:
     """Write a value of any type as text that is equal for equal values."""
     if isinstance(kind, (T.ArrayType, T.MapType, T.VariantType)):
-        ordered = F.array_sort(F.map_entries(column)) if isinstance(kind, T.MapType) else column
-        return F.to_json(F.struct(ordered.alias("v")), JSON)
-    return column.cast("string")
+        entries = f"array_sort(map_entries({value}))" if isinstance(kind, T.MapType) else value
+        return f"to_json(struct({entries} AS v), {_JSON_TEXT})"
+    return f"CAST({value} AS STRING)"

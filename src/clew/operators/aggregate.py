@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 
 from clew.capture.algebra import Members
 from clew.exceptions import BeyondRowError, GraphError
-from clew.graph.columns import WATERMARK, is_hidden, named, sole
+from clew.graph.columns import WATERMARK, is_hidden, named, quote, sole
 from clew.graph.node import Annotated, Node
 from clew.graph.plan import change, describe
 from clew.operators.keep import shown
@@ -57,6 +57,7 @@ class Aggregate:
     aggregates: tuple[Column, ...]
     key_names: tuple[str, ...]
     clock: Clock | None = None
+    key_types: tuple[T.DataType, ...] | None = None
     exactness: ClassVar[Exactness] = "exact"
 
     @property
@@ -75,13 +76,13 @@ class Aggregate:
         if not source.annotation.columns:
             move = capture.gather(source.annotation, [], partial(self._members, source, [], None))
             return Annotated(grouped.agg(*self.aggregates), move.after.annotation)
-        types = _key_types(source.df, self)
-        keys: list[Typed] = [(named(n), t) for n, t in zip(self.key_names, types, strict=True)]
+        types = self.key_types or _key_types(source.df, self)
+        keys: list[Typed] = [(quote(n), t) for n, t in zip(self.key_names, types, strict=True)]
         extra: dict[str, Column] = {}
         if self.grouping != "groupBy":
             # A null key and a rolled-up one look alike; the level tells them apart.
             extra[_LEVEL] = F.grouping_id()
-            keys.append((named(_LEVEL), T.LongType()))
+            keys.append((_LEVEL, T.LongType()))
         admission = capture.admit(source.annotation, self._clock_time())
         find = partial(self._members, source, types, admission)
         gathering = capture.gather(admission.annotation, keys, find)
@@ -95,16 +96,16 @@ class Aggregate:
         df = grouped.agg(*self.aggregates, *[c.alias(name) for name, c in hidden.items()])
         df = gathering.finish(df).drop(*extra)
         if self.clock is not None:
-            key = named(self.key_names[self.clock.key])
-            emitted = capture.emitted(key["end"] if self.clock.is_window else key)
+            key = quote(self.key_names[self.clock.key])
+            emitted = capture.emitted(f"{key}.`end`" if self.clock.is_window else key)
             df = df if emitted is None else df.filter(emitted)
         return Annotated(df, gathering.after.annotation)
 
-    def _clock_time(self) -> Column | None:
+    def _clock_time(self) -> str | None:
         if self.clock is None:
             return None
-        key = named(_key(self.clock.key))
-        return key["end"] if self.clock.is_window else key
+        key = _key(self.clock.key)
+        return f"{key}.`end`" if self.clock.is_window else key
 
     def _members(
         self, source: Annotated, types: Sequence[T.DataType], admission: Admission | None
@@ -113,7 +114,7 @@ class Aggregate:
         rows = source.df.select(*[named(c) for c in source.annotation.columns], *_aliased(keyed))
         if admission is not None:
             rows = admission.apply(rows, source.annotation.columns)
-        keys: list[Typed] = [(named(k), t) for k, t in zip(keyed, types, strict=True)]
+        keys: list[Typed] = list(zip(keyed, types, strict=True))
         if self.grouping == "groupBy":
             return Members(rows, keys)
         # A hash depends on the type: the level is a long, as `grouping_id` is.
@@ -126,7 +127,7 @@ class Aggregate:
                 for i, name in enumerate(keyed)
             }
         )
-        return Members(rows, [*keys, (named(_LEVEL), T.LongType())])
+        return Members(rows, [*keys, (_LEVEL, T.LongType())])
 
     def _levels(self) -> list[int]:
         """List Spark's `grouping_id` of each way in which keys are left out, last key first."""
@@ -175,8 +176,10 @@ def aggregate(
             "default, before the pipeline is built."
         )
         raise GraphError(msg)
-    clock = _clock(counted.schema.fields[:-1])
-    out = Node(Aggregate(grouping, tuple(keys), tuple(aggregates), tuple(names), clock), (node,))
+    fields = counted.schema.fields[:-1]
+    types = tuple(field.dataType for field in fields)
+    made = Aggregate(grouping, tuple(keys), tuple(aggregates), tuple(names), _clock(fields), types)
+    out = Node(made, (node,))
     sole([c for c in out.columns if not is_hidden(c)], "agg")
     beyond = change(out.plain.df, df).beyond(["Aggregate", "Expand", "Filter"])
     if beyond:

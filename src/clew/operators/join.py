@@ -17,7 +17,7 @@ from pyspark.sql import types as T
 
 from clew.capture.algebra import Members, left, right
 from clew.exceptions import BeyondRowError, ColumnError, GraphError
-from clew.graph.columns import ID_A, ID_B, WATERMARK, is_hidden, named, sole
+from clew.graph.columns import ID_A, ID_B, WATERMARK, is_hidden, named, quote, sole
 from clew.graph.node import Annotated, Node
 from clew.graph.plan import change, describe
 from clew.operators.aggregate import Aggregate
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-    from clew.capture.algebra import Annotation, Capture, Move
+    from clew.capture.algebra import Annotation, Capture, Move, Typed
     from clew.model import Exactness
 
 _HOW = {
@@ -104,7 +104,7 @@ class Join:
 
 
 def _admitted(frame: Annotated, time: str | None, capture: Capture) -> Annotated:
-    admission = capture.admit(frame.annotation, named(time) if time else None)
+    admission = capture.admit(frame.annotation, quote(time) if time else None)
     df = admission.apply(frame.df, frame.annotation.columns)
     return replace(frame, df=df, annotation=admission.annotation)
 
@@ -164,7 +164,7 @@ def _by_condition(join: Join, first: Annotated, second: Annotated, capture: Capt
     hidden = [right(c) for c in second.annotation.columns]
     found = matches.select(*[named(c) for c in (*own, *hidden)])
     found = found.withColumnsRenamed({right(c): c for c in second.annotation.columns})
-    keys = [(named(c), T.LongType()) for c in own]
+    keys: list[Typed] = [(c, T.LongType()) for c in own]
     gathering = capture.gather(second.annotation, keys, lambda: Members(found, keys))
     aggregates = [c.alias(name) for name, c in gathering.aggregates.items()]
     count = F.count(F.lit(1)).alias("_clew_count")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from clew.exceptions import GraphError
-from clew.graph.columns import is_hidden, named, sole
+from clew.graph.columns import is_hidden, sole
 from clew.graph.node import Annotated, Node
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Named:
     def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
         [source] = inputs
         fields = [f for f in source.df.schema.fields if not is_hidden(f.name)]
-        columns = [(f.name, named(f.name), f.dataType) for f in fields]
+        columns = [(f.name, f.dataType) for f in fields]
         move = capture.mark(source.annotation, self.name, columns, self.time)
         df = move.apply(source.df, source.annotation.columns)
         return Annotated(df, move.annotation, source.references)

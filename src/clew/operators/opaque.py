@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from clew.exceptions import ColumnError, OpaqueOperatorError
-from clew.graph.columns import named, refuse_reserved, user_columns
+from clew.graph.columns import named, quote, refuse_reserved, user_columns
 from clew.graph.node import Annotated, Node
 from clew.operators.keep import shown
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import Column
 
-    from clew.capture.algebra import Capture
+    from clew.capture.algebra import Capture, Typed
     from clew.model import Exactness
 
 CLEW_ID = "clew_id"
@@ -67,7 +67,7 @@ class MapRows:
         given = source.df.select(*users, capture.pack(source.annotation).alias(CLEW_ID))
         made = getattr(given, self.verb)(self.function, self.schema, **self.options)
         results = [f for f in self.schema.fields if f.name != CLEW_ID]
-        by = [(named(f.name), f.dataType) for f in results]
+        by: list[Typed] = [(quote(f.name), f.dataType) for f in results]
         move = capture.unpack(source.annotation, F.array(named(CLEW_ID)), by)
         return Annotated(move.apply(made, ()).drop(CLEW_ID), move.annotation)
 
@@ -93,7 +93,7 @@ class MapGroups:
         given = source.df.select(*users, capture.pack(source.annotation).alias(_PACKED))
         schema = T.StructType([*self.schema.fields, T.StructField(_PACKED, _TEXTS)])
         made = given.groupBy(*self.keys).applyInPandas(_carrying(self.function), schema)
-        by = [(named(f.name), f.dataType) for f in self.schema.fields]
+        by: list[Typed] = [(quote(f.name), f.dataType) for f in self.schema.fields]
         move = capture.unpack(source.annotation, named(_PACKED), by)
         return Annotated(move.apply(made, ()).drop(_PACKED), move.annotation)
 

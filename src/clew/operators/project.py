@@ -18,6 +18,7 @@ from clew.graph.columns import (
     find_references,
     is_hidden,
     named,
+    quote,
     refuse_reserved,
 )
 from clew.graph.node import Annotated, Node
@@ -78,7 +79,7 @@ class Project:
             move = capture.spread(out.annotation, [named(p) for p in self.partition])
         elif self.multiplies:
             users = [f for f in out.df.schema.fields if not is_hidden(f.name)]
-            move = capture.derive(out.annotation, [(named(f.name), f.dataType) for f in users])
+            move = capture.derive(out.annotation, [(quote(f.name), f.dataType) for f in users])
         else:
             return out
         return Annotated(

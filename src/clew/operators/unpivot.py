@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from clew.graph.columns import is_hidden, named, user_columns
+from clew.graph.columns import is_hidden, named, quote, user_columns
 from clew.graph.node import Annotated, Node
 from clew.operators.keep import shown
 
@@ -37,7 +37,7 @@ class Unpivot:
         values = list(self.values) if self.values is not None else self._others(source)
         df = source.df.unpivot(ids, values, self.variable, self.value)
         users = [f for f in df.schema.fields if not is_hidden(f.name)]
-        move = capture.derive(source.annotation, [(named(f.name), f.dataType) for f in users])
+        move = capture.derive(source.annotation, [(quote(f.name), f.dataType) for f in users])
         out = move.apply(df, source.annotation.columns)
         return Annotated(out, move.annotation, source.references)
 

@@ -217,7 +217,8 @@ class Provenance:
     def _pipeline(self, stream: str) -> Node | None:
         from clew.unfold.known import recall
 
-        return self._pipelines.get(stream) or recall(self._store.root, stream)
+        known = recall(self._store.root, stream)
+        return self._pipelines.get(stream) or (known.node if known else None)
 
     def _look_up(self, wanted: Mapping[str, pa.Table | None]) -> bool:
         """Compute what the store lacks and the pipelines at hand can give; tell whether any did."""

@@ -20,7 +20,7 @@ from clew.run.sink import FunctionSink
 from clew.run.stream import Place, check_id_column, place
 from clew.store.commit import forget_writer, make_store, put_stream
 from clew.unfold.choose import capture_of, choose
-from clew.unfold.known import remember
+from clew.unfold.known import Known, remember
 from clew.unfold.stage import Stage
 from clew.version import __version__
 
@@ -203,6 +203,6 @@ class TracedWriter:
             capture=choice.capture,
         )
         job(copy, 0)
-        remember(settings.root, name, self._node)
+        remember(settings.root, name, Known(self._node, rows.annotation))
         if choice.capture == "pointers":
             Stage(settings.root, name, run, self._node, None).unfold()

@@ -13,10 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import functions as F
-
 from clew.capture.intervals import span_column
-from clew.graph.columns import named
+from clew.graph.columns import quote
 from clew.sources.again import Again
 from clew.sources.identity import (
     KEPT_A,
@@ -32,7 +30,7 @@ from clew.store.layout import point_folder
 from clew.unfold.points import LAST, pointed_sources
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
     from clew.graph.node import Node
@@ -57,7 +55,7 @@ class PointJob:
         put_json(Path(self.folder) / LAST, {"batch": batch})
 
 
-def _place(source: Source, segment: Column) -> Column:
+def _place(source: Source, segment: str) -> str:
     """Say where a row came from in a way that tells in which batch the main query read it."""
     return segment if isinstance(source.origin.identity, KafkaIdentity) else file_path()
 
@@ -73,12 +71,12 @@ def start_points(
         folder = point_folder(root, writer, name)
         folder.mkdir(parents=True, exist_ok=True)
         a, b, segment = source.origin.identity.columns(source.origin.schema)
-        kept = source.df.select(
-            *[named(c) for c in source.again.point or ()],
-            a.alias(KEPT_A),
-            b.alias(KEPT_B),
-            _place(source, segment).alias(KEPT_SEGMENT),
-            F.unix_micros(named(str(span_column(source.origin)))).alias(KEPT_TIME),
+        kept = source.df.selectExpr(
+            *[quote(c) for c in source.again.point or ()],
+            f"{a} AS {KEPT_A}",
+            f"{b} AS {KEPT_B}",
+            f"{_place(source, segment)} AS {KEPT_SEGMENT}",
+            f"unix_micros({quote(str(span_column(source.origin)))}) AS {KEPT_TIME}",
         )
         stream: Any = kept.writeStream.queryName(f"{writer}, point of {name}")
         stream = stream.option("checkpointLocation", str(checkpoint / "points" / name))

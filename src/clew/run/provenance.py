@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Literal
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from clew.capture.sets import content, storable
+from clew.capture.sets import content, storable, time_of
 from clew.exceptions import StoreError
-from clew.graph.columns import ID_A, ID_B, is_hidden, named
+from clew.graph.columns import ID_A, ID_B, is_hidden, named, quote
 from clew.run.sink import FileSink, NoSink
 from clew.steps import reached
 from clew.store.commit import Commit, commit, is_committed, rows_in
@@ -244,22 +244,21 @@ def id_text() -> Column:
 
 def sink_rows(rows: DataFrame, event_time: str | None, *, hidden: bool = False) -> DataFrame:
     """Return the content of a batch's own rows, for the store; with what they carry, if asked."""
-    fields = [f for f in rows.schema.fields if not is_hidden(f.name)]
-    packed, _ = content([(f.name, named(f.name), f.dataType) for f in fields])
-    time = (named(event_time) if event_time else F.lit(None)).cast("timestamp")
-    return rows.select(
-        named(ID_A).alias("a"),
-        named(ID_B).alias("b"),
-        F.lit(None).cast("string").alias("segment"),
-        time.alias("time"),
-        packed.alias("row"),
-        *[named(c) for c in rows.columns if hidden and is_hidden(c) and c not in (ID_A, ID_B)],
+    packed, _ = content([(f.name, f.dataType) for f in rows.schema.fields if not is_hidden(f.name)])
+    own = (ID_A, ID_B)
+    return rows.selectExpr(
+        f"{ID_A} AS a",
+        f"{ID_B} AS b",
+        "CAST(NULL AS STRING) AS segment",
+        f"{time_of(event_time)} AS `time`",
+        f"{packed} AS `row`",
+        *[quote(c) for c in rows.columns if hidden and is_hidden(c) and c not in own],
     )
 
 
 def is_kept_whole(users: T.StructType) -> bool:
     """Tell whether the store keeps every column with its own type: rows can then be read back."""
-    return all(storable(F.lit(None), f.dataType)[1] == f.dataType for f in users.fields)
+    return all(storable(f.name, f.dataType)[1] == f.dataType for f in users.fields)
 
 
 def _stored_schema(users: T.StructType) -> T.StructType:

@@ -11,7 +11,6 @@ import uuid
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from clew.capture.pointers import Pointers
 from clew.exceptions import StoreConflictError, WriterError
 from clew.graph.columns import is_hidden, sole
 from clew.graph.node import interpret
@@ -39,7 +38,7 @@ from clew.store.commit import (
 )
 from clew.store.layout import header_file, read_json, store_root
 from clew.unfold.choose import capture_of, choose
-from clew.unfold.known import remember
+from clew.unfold.known import Known, remember
 from clew.unfold.stage import Stage
 from clew.version import __version__
 
@@ -313,7 +312,7 @@ class TracedStreamWriter:
             capture=choice.capture,
             stored=users if is_stored else None,
         )
-        remember(settings.root, name, self._node)
+        remember(settings.root, name, Known(self._node, rows.annotation))
         writer: Any = df.writeStream.queryName(name).outputMode("append")
         writer = writer.option("checkpointLocation", str(checkpoint))
         writer = writer.trigger(**self._trigger) if self._trigger else writer
@@ -328,9 +327,7 @@ class TracedStreamWriter:
         sides = start_points(self._node, settings.root, name, checkpoint, self._trigger)
         if settings.unfold == "later":
             return started
-        pointers = rows.annotation
-        assert isinstance(pointers, Pointers)
-        stage = Stage(settings.root, name, run, self._node, str(checkpoint), annotation=pointers)
+        stage = Stage(settings.root, name, run, self._node, str(checkpoint))
         running = [started, *sides]
         follower = Follower(stage, lambda: any(q.isActive for q in running), _UNFOLD_EVERY)
         follower.start()

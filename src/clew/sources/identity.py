@@ -14,16 +14,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from clew.exceptions import IdentityError
-from clew.graph.columns import identify, named
+from clew.graph.columns import id_texts, quote
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
 KEPT_A = "_clew_kept_a"
@@ -42,8 +41,8 @@ class Identity(ABC):
     unique: ClassVar[bool] = True
 
     @abstractmethod
-    def columns(self, schema: StructType) -> tuple[Column, Column, Column]:
-        """Return the two halves of the id and the segment's readable name."""
+    def columns(self, schema: StructType) -> tuple[str, str, str]:
+        """Return the two halves of the id and the segment's readable name, as SQL."""
 
     def describe(self) -> dict[str, object]:
         """Write the identity as plain data, for the store and for people."""
@@ -67,9 +66,8 @@ class KafkaIdentity(Identity):
     segment = "topic-partition"
     position = "offset"
 
-    def columns(self, schema: StructType) -> tuple[Column, Column, Column]:
-        name = F.concat_ws("-", F.col("topic"), F.col("partition").cast("string"))
-        return F.xxhash64(F.col("topic"), F.col("partition")), F.col("offset"), name
+    def columns(self, schema: StructType) -> tuple[str, str, str]:
+        return "xxhash64(topic, `partition`)", "`offset`", "concat_ws('-', topic, `partition`)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +78,9 @@ class ParquetIdentity(Identity):
     segment = "file"
     position = "row_index"
 
-    def columns(self, schema: StructType) -> tuple[Column, Column, Column]:
+    def columns(self, schema: StructType) -> tuple[str, str, str]:
         path = file_path()
-        return F.xxhash64(path), F.col("_metadata.row_index"), path
+        return f"xxhash64({path})", "_metadata.row_index", path
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +92,10 @@ class FileIdentity(Identity):
     position = "hash of the content"
     unique = False
 
-    def columns(self, schema: StructType) -> tuple[Column, Column, Column]:
+    def columns(self, schema: StructType) -> tuple[str, str, str]:
         path = file_path()
-        _, b = identify([(named(f.name), f.dataType) for f in schema.fields])
-        return F.xxhash64(path), b, path
+        _, b = id_texts([(quote(f.name), f.dataType) for f in schema.fields])
+        return f"xxhash64({path})", b, path
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +106,8 @@ class DeltaIdentity(Identity):
     segment = "table"
     position = "_metadata.row_id"
 
-    def columns(self, schema: StructType) -> tuple[Column, Column, Column]:
-        return F.lit(0).cast("bigint"), F.col("_metadata.row_id"), F.lit("row")
+    def columns(self, schema: StructType) -> tuple[str, str, str]:
+        return "0L", "_metadata.row_id", "'row'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +118,8 @@ class IcebergIdentity(Identity):
     segment = "table"
     position = "_row_id"
 
-    def columns(self, schema: StructType) -> tuple[Column, Column, Column]:
-        return F.lit(0).cast("bigint"), F.col("_row_id"), F.lit("row")
+    def columns(self, schema: StructType) -> tuple[str, str, str]:
+        return "0L", "_row_id", "'row'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +130,8 @@ class ClewIdentity(Identity):
     segment = "clew_id"
     position = "clew_id"
 
-    def columns(self, schema: StructType) -> tuple[Column, Column, Column]:
-        text = F.col("clew_id")
-        return _half(text, 1), _half(text, 17), F.lit(None).cast("string")
+    def columns(self, schema: StructType) -> tuple[str, str, str]:
+        return _half("clew_id", 1), _half("clew_id", 17), "CAST(NULL AS STRING)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +143,11 @@ class KeyIdentity(Identity):
     segment = "key"
     position = "hash of the key"
 
-    def columns(self, schema: StructType) -> tuple[Column, Column, Column]:
+    def columns(self, schema: StructType) -> tuple[str, str, str]:
         fields = {f.name: f for f in schema.fields}
-        a, b = identify([(named(k), fields[k].dataType) for k in self.keys])
-        texts = [F.coalesce(named(k).cast("string"), F.lit("null")) for k in self.keys]
-        return a, b, F.concat_ws(",", *texts)
+        a, b = id_texts([(quote(k), fields[k].dataType) for k in self.keys])
+        texts = [f"coalesce(CAST({quote(k)} AS STRING), 'null')" for k in self.keys]
+        return a, b, f"concat_ws(',', {', '.join(texts)})"
 
     def describe(self) -> dict[str, object]:
         return {**super(KeyIdentity, self).describe(), "keys": list(self.keys)}
@@ -168,9 +165,9 @@ class ContentIdentity(Identity):
     position = "hash of the content"
     unique = False
 
-    def columns(self, schema: StructType) -> tuple[Column, Column, Column]:
-        a, b = identify([(named(f.name), f.dataType) for f in schema.fields])
-        return a, b, F.lit(None).cast("string")
+    def columns(self, schema: StructType) -> tuple[str, str, str]:
+        a, b = id_texts([(quote(f.name), f.dataType) for f in schema.fields])
+        return a, b, "CAST(NULL AS STRING)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +178,8 @@ class KeptIdentity(Identity):
     segment = KEPT_SEGMENT
     position = KEPT_B
 
-    def columns(self, schema: StructType) -> tuple[Column, Column, Column]:
-        return F.col(KEPT_A), F.col(KEPT_B), F.col(KEPT_SEGMENT)
+    def columns(self, schema: StructType) -> tuple[str, str, str]:
+        return KEPT_A, KEPT_B, KEPT_SEGMENT
 
 
 _BY_NAME: dict[str, type[Identity]] = {
@@ -293,16 +290,16 @@ def _resolves(df: DataFrame, name: str) -> bool:
         logger.disabled = was_disabled
 
 
-def file_path() -> Column:
-    """Refer to the file of a row, spelled the same in streams and batch reads."""
+def file_path() -> str:
+    """Refer to the file of a row, spelled the same in streams and batch reads, as SQL."""
     # A stream says `file:/data`, a batch read `file:///data`, of the same file.
-    path = F.col("_metadata.file_path")
-    short = F.concat(F.lit("file:/"), F.substring(path, 9, 1 << 20))
-    return F.when(path.startswith("file:///"), short).otherwise(path)
+    path = "_metadata.file_path"
+    short = f"concat('file:/', substring({path}, 9))"
+    return f"CASE WHEN startswith({path}, 'file:///') THEN {short} ELSE {path} END"
 
 
-def _half(text: Column, start: int) -> Column:
+def _half(text: str, start: int) -> str:
     # Sixteen hexadecimal digits are an unsigned number; the id is the signed one of the same bits.
-    low = F.conv(F.substring(text, start + 8, 8), 16, 10).cast("bigint")
-    high = F.conv(F.substring(text, start, 8), 16, 10).cast("bigint")
-    return F.shiftleft(high, 32).bitwiseOR(low)
+    low = f"CAST(conv(substring({text}, {start + 8}, 8), 16, 10) AS BIGINT)"
+    high = f"CAST(conv(substring({text}, {start}, 8), 16, 10) AS BIGINT)"
+    return f"(shiftleft({high}, 32) | {low})"

@@ -7,6 +7,7 @@ memory.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -43,19 +44,78 @@ def split_draft(draft: Path, sink: str, source: str, edges_to: Path, rows_to: Pa
         }
     )
     order = [(name, "ascending") for name in ("sink_a", "sink_b", *_IDS)]
-    _put(edges.take(pc.sort_indices(edges, sort_keys=order)), edges_to)
-    first = (
-        table.select(_IDS)
-        .append_column("at", pa.array(range(count), pa.int64()))
-        .group_by(_IDS)
-        .aggregate([("at", "min")])
-        .column("at_min")
-    )
-    once = table.take(first)
+    put_table(edges.take(pc.sort_indices(edges, sort_keys=order)), edges_to)
+    once = _once(table, _IDS)
     content = once.column("content").combine_chunks()
     fields = {content.type.field(i).name: each for i, each in enumerate(content.flatten())}
     rows = {"a": once.column("source_a"), "b": once.column("source_b"), **fields}
-    _put(pa.table(rows), rows_to)
+    put_table(pa.table(rows), rows_to)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Edges, and the source rows at their ends by stream, each once."""
+
+    edges: pa.Table
+    rows: dict[str, pa.Table]
+
+
+def split_carried(draft: Path, sink: str, prefix: str, most: int) -> Parts | None:
+    """Split rows that carry their source rows in arrays; None if that should be left to Spark.
+
+    Args:
+        draft: The folder with the rows: `_clew_a`, `_clew_b` and an array per stream.
+        sink: The stream of the results.
+        prefix: How the names of the arrays begin.
+        most: How many edges may be in memory.
+    """
+    files = _files(draft)
+    names = [n for n in pq.read_schema(files[0]).names if n.startswith(prefix)]
+    if sum(_values(path) for path in files) > most * max(1, len(names)):
+        return None
+    read = [pq.read_table(f, partitioning=None, coerce_int96_timestamp_unit="us") for f in files]
+    table = pa.concat_tables(read).combine_chunks()
+    edges, rows = [], {}
+    for name in names:
+        array = table[name].combine_chunks()
+        elements = array.flatten()
+        if elements.type.get_field_index("from") >= 0:
+            return None
+        parents = pc.list_parent_indices(array)
+        fields = {f.name: pc.struct_field(elements, f.name) for f in elements.type}
+        stream = name.removeprefix(prefix)
+        edges.append(
+            pa.table(
+                {
+                    "sink": pa.array([sink] * len(elements), pa.string()),
+                    "sink_a": table["_clew_a"].take(parents),
+                    "sink_b": table["_clew_b"].take(parents),
+                    "source": pa.array([stream] * len(elements), pa.string()),
+                    "source_a": fields["a"],
+                    "source_b": fields["b"],
+                }
+            )
+        )
+        if "row" not in fields:
+            nothing = pa.nulls(len(elements), pa.string())
+            fields["row"] = pa.StructArray.from_arrays([nothing], ["_"])
+        rows[stream] = _once(pa.table(fields), ["a", "b"])
+    return Parts(pa.concat_tables(edges), rows)
+
+
+def _values(path: Path) -> int:
+    """Count the values of a file's longest column: no array has more elements."""
+    meta = pq.read_metadata(path)
+    return sum(
+        max(meta.row_group(g).column(c).num_values for c in range(meta.num_columns))
+        for g in range(meta.num_row_groups)
+    )
+
+
+def _once(table: pa.Table, ids: list[str]) -> pa.Table:
+    """Keep the first of the rows that share an id."""
+    numbered = table.select(ids).append_column("at", pa.array(range(table.num_rows), pa.int64()))
+    return table.take(numbered.group_by(ids).aggregate([("at", "min")]).column("at_min"))
 
 
 def ids_in(files: Iterable[Path], a: str, b: str) -> set[tuple[int, int]]:
@@ -78,7 +138,8 @@ def merge_folders(folder: Path) -> None:
         inner.rmdir()
 
 
-def _put(table: pa.Table, folder: Path) -> None:
+def put_table(table: pa.Table, folder: Path) -> None:
+    """Write a table as the one file of a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     pq.write_table(table, folder / "part-0.parquet", compression="snappy")
 

@@ -23,7 +23,7 @@ from clew.capture.pointers import (
     carried,
     pointer,
 )
-from clew.graph.columns import ID_A, ID_B, named
+from clew.graph.columns import ID_A, ID_B
 from clew.graph.node import interpret
 from clew.operators.source import Source
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 SINK_A = "sink_a"
 SINK_B = "sink_b"
 _BROADCAST_ROWS = 500_000
+_SAME_GROUP = f"{GROUP_A} = _clew_w_a AND {GROUP_B} = _clew_w_b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,23 +105,22 @@ class Unfolding:
         deeper: bool,
     ) -> None:
         for i, slot in enumerate(annotation.slots):
-            a, b = named(pointer(i, "a")), named(pointer(i, "b"))
+            a, b = pointer(i, "a"), pointer(i, "b")
             if slot.kind == "row":
                 has_content = carried(i) in annotation.columns
-                content = [named(carried(i)).alias("content")] if has_content else []
-                own = [named(SINK_A), named(SINK_B), a.alias("source_a"), b.alias("source_b")]
-                found = rows.select(*own, *content).filter(F.col("source_a").isNotNull())
+                content = [f"{carried(i)} AS content"] if has_content else []
+                own = [SINK_A, SINK_B, f"{a} AS source_a", f"{b} AS source_b"]
+                found = rows.selectExpr(*own, *content).filter("source_a IS NOT NULL")
                 repeats = deeper or slot.target in annotation.repeats
                 paths.setdefault(slot.target, []).append((found, has_content, repeats))
                 continue
             level = self._level(slot.target)
-            wanted = rows.select(SINK_A, SINK_B, a.alias("_clew_w_a"), b.alias("_clew_w_b"))
-            wanted = wanted.filter(F.col("_clew_w_a").isNotNull())
+            wanted = rows.selectExpr(SINK_A, SINK_B, f"{a} AS _clew_w_a", f"{b} AS _clew_w_b")
+            wanted = wanted.filter("_clew_w_a IS NOT NULL")
             if len(annotation.slots) > 1 or deeper:
                 wanted = wanted.dropDuplicates()
             wanted = F.broadcast(wanted) if count <= _BROADCAST_ROWS else wanted
-            same = (named(GROUP_A) == F.col("_clew_w_a")) & (named(GROUP_B) == F.col("_clew_w_b"))
-            joined = level.rows.join(wanted, same)
+            joined = level.rows.join(wanted, F.expr(_SAME_GROUP))
             nested = any(each.kind == "group" for each in level.annotation.slots)
             self._follow(joined, level.annotation, count, paths, deeper=deeper or nested)
 
@@ -145,6 +145,4 @@ class Unfolding:
             if isinstance(each.operator, Source) and each.operator.origin.name == source
         )
         df = interpret(node, capture, check=False).df
-        return df.select(
-            named(ID_A).alias("a"), named(ID_B).alias("b"), named(carried(0)).alias("content")
-        )
+        return df.selectExpr(f"{ID_A} AS a", f"{ID_B} AS b", f"{carried(0)} AS content")

@@ -23,16 +23,21 @@ from clew.capture.sets import SETS
 from clew.exceptions import ReplayError
 from clew.graph.columns import ID_A, ID_B, named
 from clew.graph.node import interpret
+from clew.store.draft import ids_in
+from clew.unfold.cover import widened
 from clew.unfold.reach import reach
-from clew.unfold.tables import Span, as_tables
+from clew.unfold.tables import as_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
 
+    import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
     from clew.graph.node import Node
     from clew.unfold.arrivals import Arrivals
+    from clew.unfold.cover import Cover
 
 MOST_NARROWED = 50
 """How many rows' own values a replay is narrowed by."""
@@ -54,37 +59,38 @@ class Wanted:
 
     Attributes:
         ids: Their ids, each once, in columns `a` and `b`.
-        count: How many there are.
-        spans: The part of each source that covers them.
+        covers: The parts of each source that cover them.
         values: Their values, if there are few.
     """
 
-    ids: DataFrame
-    count: int
-    spans: Mapping[str, Span]
+    ids: pa.Table
+    covers: Mapping[str, Cover]
     values: Sequence[Mapping[str, Any]] = ()
 
 
-def replay(node: Node, wanted: Wanted, arrivals: Arrivals | None, last: int | None) -> DataFrame:
-    """Compute rows again, with the source rows behind each in hidden columns.
+def replay(
+    node: Node, wanted: Wanted, arrivals: Arrivals | None, last: int | None, draft: Path
+) -> None:
+    """Compute rows again into a new folder: their ids, and the source rows behind each.
 
     Raises:
         ReplayError: Some of them did not come out again.
     """
-    width = reach(node, whole=True)
-    spans = {source: span.wider(width) for source, span in wanted.spans.items()}
-    tables = as_tables(node, spans, arrivals, last)
-    rows = interpret(tables.node, WithoutLate(SETS, tables.late), check=False).df
+    covers = widened(wanted.covers, reach(node, whole=True))
+    tables = as_tables(node, covers, arrivals, last)
+    built = interpret(tables.node, WithoutLate(SETS, tables.late), check=False)
+    rows = built.df
     attempts = [rows.filter(_narrowed(node, wanted.values)), rows] if wanted.values else [rows]
-    count = 0
+    ids = set(zip(wanted.ids["a"].to_pylist(), wanted.ids["b"].to_pylist(), strict=True))
+    found: set[tuple[int, int]] = set()
     for attempt in attempts:
-        found = _kept(attempt, wanted).persist()
-        count = found.select(ID_A, ID_B).distinct().count()
-        if count == wanted.count:
-            return found
-        found.unpersist()
+        kept = _kept(attempt, wanted.ids).select(*[named(c) for c in built.annotation.columns])
+        kept.write.mode("overwrite").parquet(str(draft))
+        found = ids_in(sorted(draft.glob("*.parquet")), ID_A, ID_B)
+        if found == ids:
+            return
     msg = (
-        f"a replay gave {count} of the {wanted.count} rows asked for: the source no longer "
+        f"a replay gave {len(found)} of the {len(ids)} rows asked for: the source no longer "
         "holds all rows that the query read, or the query has changed since.\n\n"
         "Check that the pipeline is the one that ran, and that its source files are still there."
     )
@@ -102,11 +108,13 @@ def replay_all(node: Node, arrivals: Arrivals | None, last: int | None) -> DataF
     return built.df.drop(*built.references)
 
 
-def _kept(rows: DataFrame, wanted: Wanted) -> DataFrame:
-    ids = wanted.ids.select(F.col("a").alias("_clew_w_a"), F.col("b").alias("_clew_w_b"))
-    ids = F.broadcast(ids) if wanted.count <= _MOST_BROADCAST else ids
-    same = (named(ID_A) == F.col("_clew_w_a")) & (named(ID_B) == F.col("_clew_w_b"))
-    return rows.join(ids, same).drop("_clew_w_a", "_clew_w_b")
+def _kept(rows: DataFrame, ids: pa.Table) -> DataFrame:
+    if ids.num_rows <= MOST_NARROWED:
+        each = zip(ids["a"].to_pylist(), ids["b"].to_pylist(), strict=True)
+        return rows.filter(" OR ".join(f"({ID_A} = {a}L AND {ID_B} = {b}L)" for a, b in each))
+    wanted = rows.sparkSession.createDataFrame(ids.rename_columns(["_clew_w_a", "_clew_w_b"]))
+    wanted = F.broadcast(wanted) if ids.num_rows <= _MOST_BROADCAST else wanted
+    return rows.join(wanted, F.expr(f"{ID_A} = _clew_w_a AND {ID_B} = _clew_w_b"), "semi")
 
 
 def _narrowed(node: Node, values: Sequence[Mapping[str, Any]]) -> Column:

@@ -7,15 +7,15 @@ kept in the store as an unfolding of its own, so the next question about these r
 
 from __future__ import annotations
 
+import shutil
 import uuid
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
-from clew.capture.intervals import HIGH, LOW
-from clew.graph.columns import named
+from clew.capture.intervals import LOW
+from clew.capture.sets import FROM
 from clew.store.commit import Unfolded, commit_unfolded, rows_in
+from clew.store.draft import ids_in, put_table, split_carried
 from clew.store.layout import (
     batches_folder,
     edges_folder,
@@ -25,38 +25,27 @@ from clew.store.layout import (
     unfolded_folder,
     unfolding_folder,
 )
+from clew.store.packed import pack_folder
 from clew.unfold.arrivals import kept_offsets, read_arrivals
 from clew.unfold.carried import edges_of, source_rows, sources_of
+from clew.unfold.cover import covers
 from clew.unfold.replay import MOST_NARROWED, Wanted, replay
-from clew.unfold.stage import Stage, alone
-from clew.unfold.tables import Span
+from clew.unfold.selection import Selection, choose_rows, values_of
+from clew.unfold.stage import Stage, alone, clear
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from pyspark.sql import DataFrame
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
 
     from clew.graph.node import Node
 
+__all__ = ["Run", "Selection", "retrieve", "runs_of"]
+
 _A_ROUND = 20_000
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """Which results to find provenance for.
-
-    Attributes:
-        where: A condition over the result's columns, in Spark's SQL.
-        ids: These rows.
-        first: At most so many rows, the oldest batches first.
-        sample: A share of the rows, chosen by their ids, so always the same.
-    """
-
-    where: str | None = None
-    ids: Sequence[tuple[int, int]] | None = None
-    first: int | None = None
-    sample: float | None = None
+_SMALL = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +107,6 @@ def retrieve(
     Raises:
         ReplayError: The rows cannot be computed again.
     """
-    spark = node.plain.df.sparkSession
     done = 0
     for run in runs_of(root, stream):
         if run.capture == "pointers":
@@ -126,124 +114,71 @@ def retrieve(
             Stage(root, stream, run.run, node, run.checkpoint).unfold()
             continue
         with alone(unfolded_folder(root, stream)):
-            rows = spark.read.parquet(*[str(root / f) for f in run.files])
-            rows = _without(rows, _known(root, stream, run.run))
-            chosen = _chosen(rows, selection).persist()
-            try:
-                total = chosen.count()
-                for part in _rounds(chosen, total):
-                    done += _replayed(root, stream, node, run, part)
-                    if progress is not None:
-                        progress(done, total)
-            finally:
-                chosen.unpersist()
+            clear(root, stream)
+            chosen = choose_rows(node, root, run.files, selection, _known(root, stream, run.run))
+            for part in _rounds(chosen):
+                done += _replayed(root, stream, node, run, part)
+                if progress is not None:
+                    progress(done, chosen.num_rows)
     return done
 
 
-def _chosen(rows: DataFrame, selection: Selection) -> DataFrame:
-    if selection.ids is not None:
-        ids = rows.sparkSession.createDataFrame(
-            sorted(set(selection.ids)), "_clew_w_a bigint, _clew_w_b bigint"
-        )
-        same = (F.col("a") == F.col("_clew_w_a")) & (F.col("b") == F.col("_clew_w_b"))
-        rows = rows.join(F.broadcast(ids), same, "semi")
-    if selection.where is not None:
-        wide = rows.select("row.*", *[named(c) for c in rows.columns])
-        rows = wide.filter(selection.where).select(*[named(c) for c in rows.columns])
-    if selection.sample is not None:
-        share = int(selection.sample * (1 << 30))
-        rows = rows.filter(F.pmod(F.xxhash64("a", "b"), F.lit(1 << 30)) < share)
-    if selection.first is not None:
-        rows = rows.orderBy(F.col("_metadata.file_path"), "a", "b").limit(selection.first)
-    return rows
-
-
-def _rounds(chosen: DataFrame, total: int) -> Iterable[DataFrame]:
+def _rounds(chosen: pa.Table) -> Iterator[pa.Table]:
     """Cut the rows into parts that can be replayed at once, near in time."""
-    if total == 0:
-        return
-    parts = -(-total // _A_ROUND)
-    if parts == 1:
-        yield chosen
-        return
-    lows = [c for c in chosen.columns if c.startswith(LOW)]
-    order = named(lows[0]) if lows else F.col("a")
-    placed = chosen.withColumn("_clew_part", F.ntile(parts).over(_ordered(order))).persist()
-    try:
-        for part in range(1, parts + 1):
-            yield placed.filter(F.col("_clew_part") == part).drop("_clew_part")
-    finally:
-        placed.unpersist()
+    lows = [c for c in chosen.column_names if c.startswith(LOW)]
+    ordered = chosen.sort_by([(c, "ascending") for c in [*lows[:1], "a", "b"]])
+    for start in range(0, ordered.num_rows, _A_ROUND):
+        yield ordered.slice(start, _A_ROUND)
 
 
-def _ordered(column: Any) -> Any:
-    from pyspark.sql import Window
-
-    return Window.orderBy(column)
-
-
-def _without(rows: DataFrame, known: DataFrame | None) -> DataFrame:
-    return rows if known is None else rows.join(known, ["a", "b"], "anti")
-
-
-def _known(root: Path, stream: str, run: str) -> DataFrame | None:
+def _known(root: Path, stream: str, run: str) -> set[tuple[int, int]]:
     """Return the ids of rows that were looked up before."""
-    from pyspark.sql import SparkSession
-
     parts = [read_json(p) for p in unfolded_folder(root, stream).glob(f"{run}-*.json")]
-    files = [str(root / f) for p in parts if p["part"] for f in p["files"] if f.startswith("edges")]
-    spark = SparkSession.getActiveSession()
-    if not files or spark is None:
-        return None
-    edges = spark.read.parquet(*files).select(
-        F.col("sink_a").alias("a"), F.col("sink_b").alias("b")
-    )
-    return edges.distinct()
+    files = [root / f for p in parts if p["part"] for f in p["files"] if f.startswith("edges")]
+    return ids_in(files, "sink_a", "sink_b")
 
 
-def _replayed(root: Path, stream: str, node: Node, run: Run, chosen: DataFrame) -> int:
-    wanted = _wanted(chosen)
+def _replayed(root: Path, stream: str, node: Node, run: Run, chosen: pa.Table) -> int:
+    spark = node.plain.df.sparkSession
     arrivals = None
     if run.checkpoint is not None:
-        spark = node.plain.df.sparkSession
         arrivals = read_arrivals(spark, run.checkpoint, kept_offsets(root, stream, run.run))
-    rows = replay(node, wanted, arrivals, run.last if arrivals else None)
-    try:
-        _keep(root, stream, run, rows)
-    finally:
-        rows.unpersist()
-    return wanted.count
-
-
-def _wanted(chosen: DataFrame) -> Wanted:
-    timed = [c for c in chosen.columns if c.startswith(LOW)]
-    highs = [HIGH + c.removeprefix(LOW) for c in timed]
-    ends = [F.min(named(c)).alias(c) for c in timed] + [F.max(named(c)).alias(c) for c in highs]
-    summary = chosen.agg(F.count(F.lit(1)).alias("n"), *ends).first()
-    assert summary is not None
-    spans = {
-        c.removeprefix(LOW): Span(summary[c], summary[h])
-        for c, h in zip(timed, highs, strict=True)
-        if summary[c] is not None
-    }
-    count = int(summary["n"])
-    values = []
-    if count <= MOST_NARROWED:
-        values = [each["row"].asDict(recursive=True) for each in chosen.select("row").collect()]
-    return Wanted(chosen.select("a", "b"), count, spans, values)
-
-
-def _keep(root: Path, stream: str, run: Run, rows: DataFrame) -> None:
+    ids = chosen.select(["a", "b"]).group_by(["a", "b"]).aggregate([])
+    values = values_of(root, run.files, ids) if ids.num_rows <= MOST_NARROWED else []
+    wanted = Wanted(ids, covers([chosen]), values)
     part = uuid.uuid4().hex[:8]
     name = unfolding_folder(run.run, run.first, part)
-    streams = sources_of(rows)
     edges_to = edges_folder(root, stream, name)
-    edges_of(rows, stream, streams).coalesce(1).write.parquet(str(edges_to))
-    outs = [edges_to]
-    for each in streams:
-        out = rows_folder(root, stream, name, each)
-        source_rows(rows, each).coalesce(1).write.parquet(str(out))
-        outs.append(out)
+    draft = edges_to / "_draft"
+    replay(node, wanted, arrivals, run.last if arrivals else None, draft)
+    edges, outs = _lay_out(spark, root, stream, name, draft)
+    shutil.rmtree(draft)
     files = [str(p.relative_to(root)) for out in outs for p in sorted(out.glob("*.parquet"))]
-    done = Unfolded(stream, run.run, run.first, run.last, part, rows_in(edges_to), files)
-    commit_unfolded(root, done)
+    commit_unfolded(root, Unfolded(stream, run.run, run.first, run.last, part, edges, files))
+    return int(ids.num_rows)
+
+
+def _lay_out(
+    spark: SparkSession, root: Path, stream: str, name: str, draft: Path
+) -> tuple[int, list[Path]]:
+    """Write edges and contents of what a replay found; return how many edges, and the folders."""
+    edges_to = edges_folder(root, stream, name)
+    small = split_carried(draft, stream, FROM, _SMALL)
+    if small is not None:
+        put_table(small.edges, edges_to)
+        outs = [edges_to]
+        for source, rows in small.rows.items():
+            outs.append(rows_folder(root, stream, name, source))
+            put_table(rows, outs[-1])
+    else:
+        rows_found = spark.read.parquet(str(draft))
+        streams = sources_of(rows_found)
+        written = edges_of(rows_found, stream, streams)
+        written.coalesce(1).write.mode("append").parquet(str(edges_to))
+        outs = [edges_to]
+        for each in streams:
+            outs.append(rows_folder(root, stream, name, each))
+            source_rows(rows_found, each).coalesce(1).write.parquet(str(outs[-1]))
+    count = rows_in(edges_to)
+    pack_folder(edges_to)
+    return count, outs

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from clew.capture.intervals import HIGH, LOW
+from clew.capture.pointers import Pointers
 from clew.exceptions import ReplayError
 from clew.graph.columns import named
 from clew.steps import reached
@@ -40,10 +40,12 @@ from clew.store.layout import (
 )
 from clew.store.packed import pack_folder
 from clew.unfold.arrivals import kept_offsets, read_arrivals
+from clew.unfold.cover import covers_of_files, widened
+from clew.unfold.known import recall
 from clew.unfold.levels import SINK_A, SINK_B, Unfolding, pointers_of
 from clew.unfold.points import expire, held_up_to, pointed_sources
 from clew.unfold.reach import life, makes_rows_of_nothing, reach
-from clew.unfold.tables import Span, as_tables
+from clew.unfold.tables import as_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -51,9 +53,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from clew.capture.pointers import Pointers
     from clew.graph.node import Node
     from clew.unfold.arrivals import Arrivals
+    from clew.unfold.cover import Cover
     from clew.unfold.levels import Found
 
 _MOST_ROWS = 2_000_000
@@ -96,7 +98,6 @@ class Stage:
         node: The query's graph.
         checkpoint: The query's checkpoint; None for a batch query.
         most_rows: How many rows are unfolded at once, at least one batch.
-        annotation: What the rows carry, if it is known already.
     """
 
     def __init__(
@@ -107,7 +108,6 @@ class Stage:
         node: Node,
         checkpoint: str | None,
         most_rows: int = _MOST_ROWS,
-        annotation: Pointers | None = None,
     ) -> None:
         self.root = root
         self.writer = writer
@@ -115,7 +115,7 @@ class Stage:
         self._node = node
         self._checkpoint = checkpoint
         self._most_rows = most_rows
-        self._annotation = annotation or pointers_of(node)
+        self._annotation = _annotation(root, writer, node)
         self._reach = reach(node, whole=False)
         self._life = life(node)
         self._has_points = bool(pointed_sources(node))
@@ -156,7 +156,7 @@ class Stage:
         """Unfold everything that is pending, and return the number of edges written."""
         began, edges, done = time.monotonic(), 0, 0
         with alone(unfolded_folder(self.root, self.writer)):
-            self._clear()
+            clear(self.root, self.writer)
             waiting = self._ready(self.pending())
             total = len(waiting)
             while waiting:
@@ -170,22 +170,14 @@ class Stage:
             self._expire()
         return edges
 
-    def _clear(self) -> None:
-        """Remove what an unfolding that was never committed left behind."""
-        committed = {p.stem for p in unfolded_folder(self.root, self.writer).glob("*.json")}
-        for kind in (EDGES, ROWS):
-            for folder in (self.root / kind / quote_name(self.writer)).glob("*"):
-                if parse_unfolding_folder(folder.name) and folder.name not in committed:
-                    shutil.rmtree(folder)
-
     def _unfold(self, group: Sequence[Pending]) -> int:
         first, last = group[0].number, group[-1].number
         reached("unfolding begun", last)
         rows = self.spark.read.parquet(*[str(self.root / f) for p in group for f in p.files])
-        spans = self._spans(group)
+        covers = self._covers(group)
         count = sum(each.rows for each in group)
         name = unfolding_folder(self.run, first, last)
-        found = self._follow(rows, spans, count, last)
+        found = self._follow(rows, covers, count, last)
         edges, files = self._write(found, name, group)
         reached("unfolding written", last)
         commit_unfolded(self.root, Unfolded(self.writer, self.run, first, last, None, edges, files))
@@ -219,17 +211,17 @@ class Stage:
     def _point(self, source: str) -> Path:
         return point_folder(self.root, self.writer, source)
 
-    def _spans(self, group: Sequence[Pending]) -> dict[str, Span]:
-        found = covered_spans([self.root / f for p in group for f in p.files])
-        return {source: span.wider(self._reach) for source, span in found.items()}
+    def _covers(self, group: Sequence[Pending]) -> dict[str, Cover]:
+        found = covers_of_files([self.root / f for p in group for f in p.files])
+        return widened(found, self._reach)
 
     def _follow(
-        self, rows: DataFrame, spans: Mapping[str, Span], count: int, last: int
+        self, rows: DataFrame, covers: Mapping[str, Cover], count: int, last: int
     ) -> tuple[Unfolding, list[Found]]:
         arrivals = None
         if self._checkpoint is not None:
             arrivals = self._arrivals()
-        tables = as_tables(self._node, spans, arrivals, last if arrivals else None, self._point)
+        tables = as_tables(self._node, covers, arrivals, last if arrivals else None, self._point)
         unfolding = Unfolding(tables)
         wanted = rows.withColumnsRenamed({"a": SINK_A, "b": SINK_B})
         hidden = [named(c) for c in self._annotation.columns if c.startswith("_clew_p")]
@@ -312,33 +304,12 @@ def _contents(unfolding: Unfolding, found: Found, edges: DataFrame, count: int) 
     return rows.select("a", "b", "content.segment", "content.time", "content.row").coalesce(2)
 
 
-def covered_spans(files: Sequence[Path]) -> dict[str, Span]:
-    """Read from the footers of row files which part of each source their rows come from."""
-    import pyarrow.parquet as pq
-
-    lows: dict[str, list[int]] = {}
-    highs: dict[str, list[int]] = {}
-    unknown: set[str] = set()
-    for path in files:
-        meta = pq.read_metadata(path)
-        for i in range(meta.num_columns):
-            column = meta.schema.column(i).path
-            if not column.startswith((LOW, HIGH)):
-                continue
-            into = lows if column.startswith(LOW) else highs
-            source = column.removeprefix(LOW).removeprefix(HIGH)
-            for g in range(meta.num_row_groups):
-                stats = meta.row_group(g).column(i).statistics
-                if stats is None or not stats.has_min_max:
-                    if stats is None or stats.null_count != meta.row_group(g).num_rows:
-                        unknown.add(source)
-                    continue
-                into.setdefault(source, []).extend((stats.min, stats.max))
-    return {
-        source: Span(min(lows[source]), max(highs[source]))
-        for source in lows
-        if source in highs and source not in unknown
-    }
+def _annotation(root: Path, writer: str, node: Node) -> Pointers:
+    """Say what the rows of a query carry; the process that runs the query knows already."""
+    known = recall(root, writer)
+    if known is not None and known.node is node and isinstance(known.annotation, Pointers):
+        return known.annotation
+    return pointers_of(node)
 
 
 def _group(waiting: Sequence[Pending], most_rows: int) -> list[Pending]:
@@ -351,6 +322,15 @@ def _group(waiting: Sequence[Pending], most_rows: int) -> list[Pending]:
         group.append(each)
         rows += each.rows
     return group
+
+
+def clear(root: Path, writer: str) -> None:
+    """Remove what an unfolding that was never committed left behind."""
+    committed = {p.stem for p in unfolded_folder(root, writer).glob("*.json")}
+    for kind in (EDGES, ROWS):
+        for folder in (root / kind / quote_name(writer)).glob("*"):
+            if parse_unfolding_folder(folder.name) and folder.name not in committed:
+                shutil.rmtree(folder)
 
 
 @contextmanager

@@ -1,9 +1,9 @@
 """A stream's sources as tables: just the part that is needed, with what is known of lateness.
 
-Which part is needed is a span of time per source. Files outside it are not opened: what a Parquet
-file covers stands in its footer. Rows outside it are left to Spark, which skips row groups by the
-same footers. If no file in question can hold a late row, which its footer tells as well, the check
-for late rows is left out of the plan.
+Which part is needed is told by spans of time per source. Files outside them are not opened: what a
+Parquet file covers stands in its footer. Rows outside are left to Spark, which skips row groups by
+the same footers. If no file in question can hold a late row, which its footer tells as well, the
+check for late rows is left out of the plan.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pyspark.sql import types as T
 
 from clew.capture.intervals import span_column
 from clew.capture.late import LATE
-from clew.graph.columns import named
+from clew.graph.columns import named, quote
 from clew.graph.node import rebuilt
 from clew.operators.source import Source
 from clew.sources.again import Again
@@ -31,6 +31,7 @@ from clew.sources.identity import (
     KeptIdentity,
     file_path,
 )
+from clew.unfold.cover import Cover, Span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -43,25 +44,6 @@ if TYPE_CHECKING:
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 _PATH = "_clew_path"
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A span of time in microseconds, both ends in it; None where it is open."""
-
-    low: int | None = None
-    high: int | None = None
-
-    def wider(self, by: int | None) -> Span:
-        """Return the span made longer at both ends; open if by an unknown length."""
-        if by is None:
-            return Span()
-        low = None if self.low is None else self.low - by
-        return Span(low, None if self.high is None else self.high + by)
-
-    def meets(self, low: int, high: int) -> bool:
-        """Tell whether the two spans have a moment in common."""
-        return (self.low is None or high >= self.low) and (self.high is None or low <= self.high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +63,7 @@ class Tables:
 
 def as_tables(
     node: Node,
-    spans: Mapping[str, Span],
+    covers: Mapping[str, Cover],
     arrivals: Arrivals | None = None,
     last_batch: int | None = None,
     points: Callable[[str], Path] | None = None,
@@ -90,7 +72,7 @@ def as_tables(
 
     Args:
         node: The graph.
-        spans: The part of each source that is needed; all of it where none is given.
+        covers: The parts of each source that are needed; all of it where none are given.
         arrivals: When the rows of streams came in; None for a graph without streams.
         last_batch: Leave out what came after this batch.
         points: Where the connection point of a source is.
@@ -104,18 +86,18 @@ def as_tables(
             continue
         again = source.again
         assert isinstance(again, Again)
-        span = spans.get(source.origin.name, Span())
+        cover = covers.get(source.origin.name, Cover())
         if again.point is not None:
             assert arrivals is not None
             assert points is not None
             folder = points(source.origin.name)
-            source, df = _point(source, span, arrivals, last_batch, folder)
+            source, df = _point(source, cover, arrivals, last_batch, folder)
         elif again.is_stream:
             assert arrivals is not None
-            df, count = _stream(source, span, arrivals, last_batch)
+            df, count = _stream(source, cover, arrivals, last_batch)
             files[source.origin.name] = count
         else:
-            df = _within(again.read(source.df, source.origin.schema), source, span)
+            df = _within(again.read(source.df, source.origin.schema), source, cover)
         if LATE in df.columns:
             late.append(source.origin.name)
         sources[each.id] = replace(source, df=df)
@@ -123,14 +105,14 @@ def as_tables(
 
 
 def _stream(
-    source: Source, span: Span, arrivals: Arrivals, last_batch: int | None
+    source: Source, cover: Cover, arrivals: Arrivals, last_batch: int | None
 ) -> tuple[DataFrame, int]:
     again = source.again
     assert isinstance(again, Again)
     schema = source.origin.schema
     if isinstance(source.origin.identity, KafkaIdentity):
         table = again.read(source.df, schema)
-        return _within(_topic_lateness(table, arrivals, last_batch), source, span), 0
+        return _within(_topic_lateness(table, arrivals, last_batch), source, cover), 0
     time = span_column(source.origin)
     known = {
         path: batch
@@ -138,23 +120,24 @@ def _stream(
         if (last_batch is None or batch <= last_batch) and _is_under(path, again.folder)
     }
     held = {path: covered(path, time) if time else None for path in known}
-    wanted = [p for p, c in held.items() if c is None or c == () or span.meets(*c)]
+    wanted = [p for p, c in held.items() if c is None or c == () or cover.meets(*c)]
     if not wanted:
         return again.read(source.df, schema).filter(F.lit(False)), 0
     table = again.read(source.df, schema, sorted(wanted) if again.table is None else None)
     lates = {path: arrivals.late_us(known[path]) for path in wanted}
     if again.table is None and not any(_may_be_late(held[p], lates[p]) for p in wanted):
-        return _within(table, source, span), len(wanted)
+        return _within(table, source, cover), len(wanted)
     spark = source.df.sparkSession
     kind = T.StructType().add(_PATH, T.StringType()).add(LATE, T.LongType())
     judged = spark.createDataFrame(list(lates.items()), kind)
     # An inner join: a file that no batch of the query has read is not part of the stream.
-    joined = _within(table, source, span).join(F.broadcast(judged), file_path() == named(_PATH))
+    same = F.expr(f"{file_path()} = {_PATH}")
+    joined = _within(table, source, cover).join(F.broadcast(judged), same)
     return joined.drop(_PATH), len(wanted)
 
 
 def _point(
-    source: Source, span: Span, arrivals: Arrivals, last_batch: int | None, folder: Path
+    source: Source, cover: Cover, arrivals: Arrivals, last_batch: int | None, folder: Path
 ) -> tuple[Source, DataFrame]:
     """Read what a connection point keeps of a source."""
     assert isinstance(source.again, Again)
@@ -186,24 +169,21 @@ def _point(
         judged = table.join(lates, F.col(KEPT_SEGMENT) == named(_PATH)).drop(_PATH)
     origin = replace(source.origin, identity=KeptIdentity(), schema=schema)
     here = replace(source, origin=origin)
-    return here, _within(judged, here, span)
+    return here, _within(judged, here, cover)
 
 
-def _within(df: DataFrame, source: Source, span: Span) -> DataFrame:
-    column = span_column(source.origin)
-    if column is None:
+def _within(df: DataFrame, source: Source, cover: Cover) -> DataFrame:
+    """Keep the rows in the parts that are needed; Spark skips row groups by the same condition."""
+    name = span_column(source.origin)
+    if name is None or Span() in cover.spans:
         return df
+    column = quote(name)
+    parts = [
+        f"{column} BETWEEN timestamp_micros({span.low}L) AND timestamp_micros({span.high}L)"
+        for span in cover.spans
+    ]
     # A row without a time lies in no span, and may have contributed all the same.
-    absent = named(column).isNull()
-    if span.low is not None:
-        df = df.filter(absent | (named(column) >= F.lit(_at(span.low))))
-    if span.high is not None:
-        df = df.filter(absent | (named(column) <= F.lit(_at(span.high))))
-    return df
-
-
-def _at(micros: int) -> dt.datetime:
-    return _EPOCH + dt.timedelta(microseconds=micros)
+    return df.filter(" OR ".join([f"{column} IS NULL", *parts]))
 
 
 def _topic_lateness(

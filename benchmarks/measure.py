@@ -74,10 +74,9 @@ class Run:
     asked: dict[float, Asked] = field(default_factory=dict)
 
 
-def run_plain(spark: SparkSession, case: Case, stream: Stream, folder: Path) -> Run:
+def run_plain(spark: SparkSession, case: Case, result: DataFrame, folder: Path) -> Run:
     """Run a query as Spark would without clew."""
     _settle(spark, case)
-    result: DataFrame = case.make(_source(spark, stream))
     writer = result.writeStream.format("parquet").option("path", str(folder / "out"))
     writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
     query = writer.trigger(availableNow=True).start()
@@ -89,11 +88,16 @@ def run_plain(spark: SparkSession, case: Case, stream: Stream, folder: Path) -> 
 
 
 def run_traced(
-    spark: SparkSession, case: Case, stream: Stream, capture: str, folder: Path, *, complete: bool
+    spark: SparkSession,
+    case: Case,
+    frame: TracedFrame,
+    capture: str,
+    folder: Path,
+    *,
+    complete: bool,
 ) -> Run:
     """Run a query with provenance and, if it is to be complete, unfold or retrieve afterwards."""
     _settle(spark, case)
-    frame = traced(spark, case, stream)
     query = start(frame, capture, folder)
     began = cpu_seconds()
     query.awaitTermination()
@@ -116,6 +120,12 @@ def _unfold(frame: TracedFrame, folder: Path) -> int:
     checkpoint = folder / "checkpoint"
     run = str(read_json(checkpoint / "clew.json")["run"])
     return Stage(folder / "store", _SINK, run, frame.node, str(checkpoint)).unfold()
+
+
+def plain(spark: SparkSession, case: Case, stream: Stream) -> DataFrame:
+    """Apply a query to its source."""
+    result: DataFrame = case.make(_source(spark, stream))
+    return result
 
 
 def traced(spark: SparkSession, case: Case, stream: Stream) -> TracedFrame:
@@ -162,6 +172,8 @@ def _settle(spark: SparkSession, case: Case) -> None:
     """Choose the state store and clear away what the run before left in memory."""
     provider = _PROVIDERS[case.state_store]
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", provider)
+    if case.small:
+        return
     java: Any = spark.sparkContext._jvm  # noqa: SLF001 (no other way to ask)
     java.System.gc()
 

@@ -46,7 +46,9 @@ if TYPE_CHECKING:
     from benchmarks.measure import Run
     from benchmarks.queries import Case
     from benchmarks.streams import Stream
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+
+    from clew.frame.frame import TracedFrame
 
 RESULTS = Path(__file__).parent / "results" / "overhead.json"
 SCRATCH = Path("build") / "bench-overhead"
@@ -75,6 +77,8 @@ class Trial:
 
     case: Case
     stream: Stream
+    plain: DataFrame
+    traced: TracedFrame
     turns: list[Turn] = field(default_factory=list)
     seconds: float = 0.0
 
@@ -108,9 +112,12 @@ class Bench:
         """Run each variant of a query once on few rows, and get the data for the turns."""
         rows = case.quick_rows if self._quick else case.rows
         small = self._stream(case, max(10_000, rows // 10))
-        for variant in ("plain", *case.captures):
-            self._run(case, small, variant, complete=True)
-        return Trial(case, self._stream(case, rows))
+        self._turn(self._trial(case, small), complete=True)
+        return self._trial(case, self._stream(case, rows))
+
+    def _trial(self, case: Case, stream: Stream) -> Trial:
+        frames = measure.plain(self._spark, case, stream), measure.traced(self._spark, case, stream)
+        return Trial(case, stream, *frames)
 
     def measure(self, case: Case) -> Trial:
         """Measure a query with all its repetitions."""
@@ -131,18 +138,18 @@ class Bench:
     def turn(self, trial: Trial) -> None:
         """Run each variant of a query once."""
         case, number, began = trial.case, len(trial.turns), time.perf_counter()
-        variants = ("plain", *case.captures)
-        complete = case.completions is None or number < case.completions
-        turn = {
-            variant: self._run(case, trial.stream, variant, complete=complete)
-            for variant in (variants if number % 2 == 0 else reversed(variants))
-        }
+        turn = self._turn(trial, complete=case.completions is None or number < case.completions)
         results = {run.sink_rows for run in turn.values()}
         assert len(results) == 1, f"{case.query}: {results} results, depending on the capture"
         trial.turns.append(turn)
         trial.seconds = time.perf_counter() - began
-        said = ", ".join(f"{variant} {turn[variant].seconds:.1f} s" for variant in variants)
+        said = ", ".join(f"{v} {turn[v].seconds:.1f} s" for v in ("plain", *case.captures))
         print(f"{case.query}, turn {number + 1}: {said}", flush=True)
+
+    def _turn(self, trial: Trial, *, complete: bool) -> Turn:
+        variants = ("plain", *trial.case.captures)
+        ordered = variants if len(trial.turns) % 2 == 0 else reversed(variants)
+        return {variant: self._run(trial, variant, complete=complete) for variant in ordered}
 
     def measure_single_rows(self, case: Case) -> dict[str, Any]:
         """Trace single results of a large source, one at a time."""
@@ -171,12 +178,12 @@ class Bench:
         self._runs += 1
         return SCRATCH.absolute() / f"run-{self._runs}"
 
-    def _run(self, case: Case, stream: Stream, variant: str, *, complete: bool) -> Run:
-        folder = self._fresh()
+    def _run(self, trial: Trial, variant: str, *, complete: bool) -> Run:
+        folder, spark, case = self._fresh(), self._spark, trial.case
         if variant == "plain":
-            run = measure.run_plain(self._spark, case, stream, folder)
+            run = measure.run_plain(spark, case, trial.plain, folder)
         else:
-            run = measure.run_traced(self._spark, case, stream, variant, folder, complete=complete)
+            run = measure.run_traced(spark, case, trial.traced, variant, folder, complete=complete)
         shutil.rmtree(folder)
         return run
 

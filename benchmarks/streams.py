@@ -83,9 +83,9 @@ def _reports(rows: int) -> tuple[pa.Table, pa.Table]:
 
 
 def _readings(rows: int) -> tuple[pa.Table, pa.Table]:
-    days = 14
+    days = 28
     meters = rows // (24 * days)
-    special = {"blackouts": 4, "compensations": meters // 100}
+    special = {"blackouts": 2, "compensations": meters // 100}
     table = smart_grid.readings(meters=meters, days=days, seed=SEED, **special)
     return table, smart_grid.closing_reading(table)
 

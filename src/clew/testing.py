@@ -25,7 +25,7 @@ from clew.store.edges import is_packed
 from clew.store.layout import BATCHES, EDGES, ROWS, UNFOLDED, quote_name, read_json, store_root
 from clew.store.packed import unpack
 from clew.unfold.arrivals import read_arrivals
-from clew.unfold.cover import covers, widened
+from clew.unfold.cover import covers
 from clew.unfold.levels import Unfolding, pointers_of
 from clew.unfold.reach import reach
 from clew.unfold.replay import Wanted, replay
@@ -145,13 +145,13 @@ def unfolded_traces(
     pointing = rows.select([*ids, *hidden]).rename_columns(["sink_a", "sink_b", *hidden])
     behind: dict[tuple[int, int], dict[str, list[dict[str, Any]]]] = {}
     if rows.num_rows:
-        needed = widened(covers([rows]), reach(node, whole=False))
+        needed = covers([rows], reach(node, whole=False))
         unfolding = Unfolding(as_tables(node, needed, arrivals))
         # Row by row: an Arrow table with nulls would pass through floating point.
         kind = ", ".join(f"`{name}` bigint" for name in pointing.column_names)
         pointed = spark.createDataFrame([tuple(r.values()) for r in pointing.to_pylist()], kind)
         for found in unfolding.follow(pointed, annotation, rows.num_rows):
-            edges = found.edges
+            edges = found.edges.dropDuplicates(["sink_a", "sink_b", "source_a", "source_b"])
             if not found.has_content:
                 contents = unfolding.rows_of(found.source)
                 contents = contents.withColumnsRenamed({"a": "source_a", "b": "source_b"})
@@ -159,6 +159,7 @@ def unfolded_traces(
             for edge in edges.toArrow().to_pylist():
                 of = behind.setdefault((edge["sink_a"], edge["sink_b"]), {})
                 of.setdefault(found.source, []).append(edge["content"])
+        unfolding.close()
     out = []
     for row in rows.to_pylist():
         found_rows = behind.get((row[ID_A], row[ID_B]), {})
@@ -180,7 +181,7 @@ def replayed_traces(
     node, spark = frame.node, frame.node.plain.df.sparkSession
     arrivals = None if checkpoint is None else read_arrivals(spark, str(checkpoint))
     ids = rows.select([ID_A, ID_B]).group_by([ID_A, ID_B]).aggregate([])
-    wanted = Wanted(ids.rename_columns(["a", "b"]), covers([rows]))
+    wanted = Wanted(ids.rename_columns(["a", "b"]), covers([rows], reach(node, whole=True)))
     values = {(r[ID_A], r[ID_B]): r for r in rows.to_pylist()}
     with tempfile.TemporaryDirectory() as folder:
         replay(node, wanted, arrivals, None, Path(folder) / "draft")

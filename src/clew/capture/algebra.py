@@ -107,10 +107,12 @@ class Members:
     Attributes:
         rows: The rows' hidden columns, and the keys; a row of several groups stands there as often.
         keys: The keys, in the order in which they make the group's id.
+        overlaps: A row may be in several groups.
     """
 
     rows: DataFrame
     keys: Sequence[Typed]
+    overlaps: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,10 +62,14 @@ class Pointers(Spans):
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """The rows that an aggregation gathered, each with its group's id and its own pointers."""
+    """The rows that an aggregation gathered, each with its group's id and its own pointers.
+
+    A row stands there once for each group that it is in; `overlaps` tells if there may be several.
+    """
 
     rows: DataFrame
     annotation: Pointers
+    overlaps: bool = True
 
 
 def pointer(number: int, half: str) -> str:
@@ -116,7 +120,8 @@ class PointersCapture(IntervalsCapture):
         if self._contents:
             found = members()
             a, b = identify(found.keys)
-            self.levels[level] = Level(found.rows.withColumns({GROUP_A: a, GROUP_B: b}), before)
+            rows = found.rows.withColumns({GROUP_A: a, GROUP_B: b})
+            self.levels[level] = Level(rows, before, found.overlaps)
         after = _pointers(plain.after.annotation, (Slot("group", level),), contents=self._contents)
         group = {pointer(0, "a"): named(ID_A), pointer(0, "b"): named(ID_B)}
         return Gathering(plain.aggregates, Move(after, (*plain.after.steps, group)))

@@ -7,7 +7,7 @@ annotation is gathered by further aggregates beside them. A group's id is a hash
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -58,6 +58,7 @@ class Aggregate:
     key_names: tuple[str, ...]
     clock: Clock | None = None
     key_types: tuple[T.DataType, ...] | None = None
+    overlaps: bool = True
     exactness: ClassVar[Exactness] = "exact"
 
     @property
@@ -116,7 +117,7 @@ class Aggregate:
             rows = admission.apply(rows, source.annotation.columns)
         keys: list[Typed] = list(zip(keyed, types, strict=True))
         if self.grouping == "groupBy":
-            return Members(rows, keys)
+            return Members(rows, keys, self.overlaps)
         # A hash depends on the type: the level is a long, as `grouping_id` is.
         levels = F.array(*[F.lit(n).cast("bigint") for n in self._levels()])
         rows = rows.withColumn(_LEVEL, F.explode(levels))
@@ -177,18 +178,26 @@ def aggregate(
         )
         raise GraphError(msg)
     fields = counted.schema.fields[:-1]
-    types = tuple(field.dataType for field in fields)
-    made = Aggregate(grouping, tuple(keys), tuple(aggregates), tuple(names), _clock(fields), types)
-    out = Node(made, (node,))
+    operator = Aggregate(
+        grouping,
+        tuple(keys),
+        tuple(aggregates),
+        tuple(names),
+        _clock(fields),
+        tuple(field.dataType for field in fields),
+    )
+    out = Node(operator, (node,))
     sole([c for c in out.columns if not is_hidden(c)], "agg")
-    beyond = change(out.plain.df, df).beyond(["Aggregate", "Expand", "Filter"])
+    made = change(out.plain.df, df)
+    beyond = made.beyond(["Aggregate", "Expand", "Filter"])
     if beyond:
         raise BeyondRowError(
             "agg",
             describe(beyond),
             "Compute it in a `select` or a join before the `groupBy`.",
         )
-    return out
+    # Spark puts a row into several windows, or into several levels of a rollup, by an `Expand`.
+    return Node(replace(operator, overlaps="Expand" in made.added), (node,), out.id)
 
 
 def _clock(keys: Sequence[T.StructField]) -> Clock | None:

@@ -21,35 +21,39 @@ if TYPE_CHECKING:
 _IDS = ["source_a", "source_b"]
 
 
-def split_draft(draft: Path, sink: str, source: str, edges_to: Path, rows_to: Path) -> None:
+def split_draft(draft: Path, sink: str, source: str, edges_to: Path, rows_to: Path) -> int:
     """Split a draft with `sink_a`, `sink_b`, `source_a`, `source_b` and `content`.
 
     Args:
-        draft: The folder that the job wrote.
+        draft: The folder that the job wrote; an edge may be in it several times.
         sink: The stream of the results.
         source: The stream at the other end.
-        edges_to: A new folder for the edges.
+        edges_to: A new folder for the edges, each once.
         rows_to: A new folder for the source rows, each once.
+
+    Returns:
+        The number of edges.
     """
     table = pa.concat_tables([pq.read_table(f, partitioning=None) for f in _files(draft)])
-    count = table.num_rows
-    edges = pa.table(
-        {
-            "sink": pa.array([sink] * count, pa.string()),
-            "sink_a": table.column("sink_a"),
-            "sink_b": table.column("sink_b"),
-            "source": pa.array([source] * count, pa.string()),
-            "source_a": table.column("source_a"),
-            "source_b": table.column("source_b"),
-        }
-    )
-    order = [(name, "ascending") for name in ("sink_a", "sink_b", *_IDS)]
-    put_table(edges.take(pc.sort_indices(edges, sort_keys=order)), edges_to)
+    ids = ["sink_a", "sink_b", *_IDS]
+    pairs = table.select(ids).group_by(ids).aggregate([])
+    pairs = pairs.sort_by([(name, "ascending") for name in ids])
+    count = pairs.num_rows
+    edges = {
+        "sink": pa.array([sink] * count, pa.string()),
+        "sink_a": pairs["sink_a"],
+        "sink_b": pairs["sink_b"],
+        "source": pa.array([source] * count, pa.string()),
+        "source_a": pairs["source_a"],
+        "source_b": pairs["source_b"],
+    }
+    put_table(pa.table(edges), edges_to)
     once = _once(table, _IDS)
     content = once.column("content").combine_chunks()
     fields = {content.type.field(i).name: each for i, each in enumerate(content.flatten())}
     rows = {"a": once.column("source_a"), "b": once.column("source_b"), **fields}
     put_table(pa.table(rows), rows_to)
+    return int(count)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,13 @@ import pyarrow.parquet as pq
 from clew.capture.intervals import HIGH, LOW
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     import pyarrow as pa
+    from numpy.typing import NDArray
+
+    _Ints = NDArray[np.int64]
 
 MOST_PARTS = 32
 
@@ -30,11 +33,6 @@ class Span:
 
     low: int | None = None
     high: int | None = None
-
-    def wider(self, by: int) -> Span:
-        """Return the span made longer at both ends."""
-        low = None if self.low is None else self.low - by
-        return Span(low, None if self.high is None else self.high + by)
 
     def meets(self, low: int, high: int) -> bool:
         """Tell whether the two spans have a moment in common."""
@@ -47,46 +45,62 @@ class Cover:
 
     spans: tuple[Span, ...] = (Span(),)
 
-    def wider(self, by: int | None) -> Cover:
-        """Return the parts made longer at both ends; the whole if by an unknown length."""
-        return Cover() if by is None else _joined([span.wider(by) for span in self.spans])
-
     def meets(self, low: int, high: int) -> bool:
         """Tell whether a span of time has a moment in common with a part."""
         return any(span.meets(low, high) for span in self.spans)
 
 
-def covers(tables: Sequence[pa.Table]) -> dict[str, Cover]:
-    """Find which parts of each source cover the rows of some tables.
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far around the source rows of a result one must read.
+
+    Attributes:
+        length: How far from any of them, in microseconds; None if the graph does not say.
+        straight: The sources that the query reads on one path only. All rows that matter for a
+            result are then near each other, so each is near the first and near the last of them.
+    """
+
+    length: int | None
+    straight: frozenset[str] = frozenset()
+
+
+def covers(tables: Sequence[pa.Table], reach: Reach) -> dict[str, Cover]:
+    """Find which parts of each source are needed for the rows of some tables.
 
     Args:
         tables: The rows' hidden columns; a source of which they have no span is left out.
+        reach: How far around each span rows are needed.
     """
-    lows: dict[str, list[np.ndarray]] = {}
-    highs: dict[str, list[np.ndarray]] = {}
+    if reach.length is None:
+        return {}
+    lows: dict[str, list[_Ints]] = {}
+    highs: dict[str, list[_Ints]] = {}
     for table in tables:
         for column in table.column_names:
             if column.startswith((LOW, HIGH)):
                 into = lows if column.startswith(LOW) else highs
                 source = column.removeprefix(LOW).removeprefix(HIGH)
                 into.setdefault(source, []).append(table[column].drop_null().to_numpy())
-    return {
-        source: cover(np.concatenate(lows[source]), np.concatenate(highs[source]))
-        for source in lows
-        if any(len(each) for each in lows[source])
-    }
+    found = {}
+    for source, parts in lows.items():
+        low, high = np.concatenate(parts), np.concatenate(highs[source])
+        if len(low):
+            last, first = (high, low) if source in reach.straight else (low, high)
+            begins = np.minimum(low, last - reach.length)
+            found[source] = cover(begins, np.maximum(high, first + reach.length))
+    return found
 
 
-def covers_of_files(files: Sequence[Path]) -> dict[str, Cover]:
-    """Find which parts of each source cover the rows in some files."""
+def covers_of_files(files: Sequence[Path], reach: Reach) -> dict[str, Cover]:
+    """Find which parts of each source are needed for the rows in some files."""
     tables = []
     for path in files:
         names = [n for n in pq.read_schema(path).names if n.startswith((LOW, HIGH))]
         tables.append(pq.read_table(path, columns=names, partitioning=None))
-    return covers(tables)
+    return covers(tables, reach)
 
 
-def cover(lows: np.ndarray, highs: np.ndarray) -> Cover:
+def cover(lows: _Ints, highs: _Ints) -> Cover:
     """Cover spans by few parts.
 
     Args:
@@ -94,7 +108,6 @@ def cover(lows: np.ndarray, highs: np.ndarray) -> Cover:
         highs: Where it ends.
 
     Examples:
-        >>> import numpy as np
         >>> cover(np.array([5, 0, 20]), np.array([9, 6, 30])).spans
         (Span(low=0, high=9), Span(low=20, high=30))
     """
@@ -106,15 +119,3 @@ def cover(lows: np.ndarray, highs: np.ndarray) -> Cover:
     firsts = begins[np.concatenate(([0], cuts + 1))]
     lasts = ends[np.concatenate((cuts, [len(ends) - 1]))]
     return Cover(tuple(Span(int(a), int(b)) for a, b in zip(firsts, lasts, strict=True)))
-
-
-def widened(covers: Mapping[str, Cover], by: int | None) -> dict[str, Cover]:
-    """Make all parts of all sources longer."""
-    return {source: each.wider(by) for source, each in covers.items()}
-
-
-def _joined(spans: Sequence[Span]) -> Cover:
-    known = [span for span in spans if span.low is not None and span.high is not None]
-    if len(known) < len(spans):
-        return Cover()
-    return cover(np.array([s.low for s in known]), np.array([s.high for s in known]))

@@ -45,13 +45,43 @@ class Found:
 
     Attributes:
         source: The source.
-        edges: `sink_a`, `sink_b`, `source_a`, `source_b`, each once; and `content` if it is known.
+        edges: `sink_a`, `sink_b`, `source_a`, `source_b`; and `content` if it is known.
         has_content: The content of the source rows came along.
+        repeats: An edge may be there several times.
     """
 
     source: str
     edges: DataFrame
     has_content: bool
+    repeats: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows that point on: the sink's own, or those of the groups of a level.
+
+    Attributes:
+        df: `sink_a`, `sink_b` and the pointers.
+        annotation: What they point at.
+        count: How many groups, or rows of the sink, led to them.
+        repeats: A row may stand there several times for one row of the sink.
+        depth: How many levels lie between them and the sink.
+    """
+
+    df: DataFrame
+    annotation: Pointers
+    count: int
+    repeats: bool = False
+    depth: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Path:
+    """The edges that one pointer leads to."""
+
+    edges: DataFrame
+    has_content: bool
+    repeats: bool
 
 
 def pointers_of(node: Node) -> Pointers:
@@ -72,6 +102,7 @@ class Unfolding:
         self._tables = tables
         self._nodes = {each.id: each for each in tables.node.walk()}
         self._levels: dict[str, Level] = {}
+        self._held: list[DataFrame] = []
 
     def follow(self, rows: DataFrame, annotation: Pointers, count: int) -> list[Found]:
         """Follow the pointers of sink rows to their source rows.
@@ -81,48 +112,55 @@ class Unfolding:
             annotation: What they point at.
             count: How many there are, about.
         """
-        paths: dict[str, list[tuple[DataFrame, bool, bool]]] = {}
-        self._follow(rows, annotation, count, paths, deeper=False)
+        paths: dict[str, list[_Path]] = {}
+        self._follow(_Rows(rows, annotation, count), paths)
         out = []
         for source, parts in paths.items():
-            whole = all(content for _, content, _ in parts)
+            whole = all(each.has_content for each in parts)
             columns = [SINK_A, SINK_B, "source_a", "source_b", *(["content"] if whole else [])]
-            edges = parts[0][0].select(*columns)
-            for more, _, _ in parts[1:]:
-                edges = edges.unionByName(more.select(*columns))
-            if len(parts) > 1 or any(repeats for _, _, repeats in parts):
-                edges = edges.dropDuplicates(columns[:4])
-            out.append(Found(source, edges, whole))
+            edges = parts[0].edges.select(*columns)
+            for more in parts[1:]:
+                edges = edges.unionByName(more.edges.select(*columns))
+            repeats = len(parts) > 1 or parts[0].repeats
+            if repeats and not whole:
+                edges, repeats = edges.dropDuplicates(), False
+            out.append(Found(source, edges, whole, repeats))
         return out
 
-    def _follow(
-        self,
-        rows: DataFrame,
-        annotation: Pointers,
-        count: int,
-        paths: dict[str, list[tuple[DataFrame, bool, bool]]],
-        *,
-        deeper: bool,
-    ) -> None:
+    def _follow(self, rows: _Rows, paths: dict[str, list[_Path]]) -> None:
+        annotation = rows.annotation
         for i, slot in enumerate(annotation.slots):
             a, b = pointer(i, "a"), pointer(i, "b")
             if slot.kind == "row":
                 has_content = carried(i) in annotation.columns
                 content = [f"{carried(i)} AS content"] if has_content else []
                 own = [SINK_A, SINK_B, f"{a} AS source_a", f"{b} AS source_b"]
-                found = rows.selectExpr(*own, *content).filter("source_a IS NOT NULL")
-                repeats = deeper or slot.target in annotation.repeats
-                paths.setdefault(slot.target, []).append((found, has_content, repeats))
+                found = rows.df.selectExpr(*own, *content).filter("source_a IS NOT NULL")
+                repeats = rows.repeats or slot.target in annotation.repeats
+                paths.setdefault(slot.target, []).append(_Path(found, has_content, repeats))
                 continue
             level = self._level(slot.target)
-            wanted = rows.selectExpr(SINK_A, SINK_B, f"{a} AS _clew_w_a", f"{b} AS _clew_w_b")
+            wanted = rows.df.selectExpr(SINK_A, SINK_B, f"{a} AS _clew_w_a", f"{b} AS _clew_w_b")
             wanted = wanted.filter("_clew_w_a IS NOT NULL")
-            if len(annotation.slots) > 1 or deeper:
-                wanted = wanted.dropDuplicates()
+            several = bool(rows.depth) or len(annotation.slots) > 1
+            wanted = wanted.dropDuplicates() if several else wanted
+            wanted, count = self._counted(wanted) if rows.depth else (wanted, rows.count)
             wanted = F.broadcast(wanted) if count <= _BROADCAST_ROWS else wanted
             joined = level.rows.join(wanted, F.expr(_SAME_GROUP))
-            nested = any(each.kind == "group" for each in level.annotation.slots)
-            self._follow(joined, level.annotation, count, paths, deeper=deeper or nested)
+            repeats = several and level.overlaps
+            below = _Rows(joined, level.annotation, count, repeats, rows.depth + 1)
+            self._follow(below, paths)
+
+    def _counted(self, wanted: DataFrame) -> tuple[DataFrame, int]:
+        """Compute the groups of a level: how many there are decides how their rows are found."""
+        held = wanted.persist()
+        self._held.append(held)
+        return held, held.count()
+
+    def close(self) -> None:
+        """Let go of what was computed on the way."""
+        for each in self._held:
+            each.unpersist()
 
     def _level(self, target: str) -> Level:
         if target not in self._levels:

@@ -8,6 +8,7 @@ rows that contributed one must read so that every window in between is complete.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -23,6 +24,7 @@ from clew.operators.opaque import MapGroups
 from clew.operators.project import Project
 from clew.operators.setops import SetOperation
 from clew.operators.source import Source
+from clew.unfold.cover import Reach
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -213,13 +215,29 @@ def pointers_obstacle(node: Node) -> str | None:
     return None
 
 
-def reach(node: Node, *, whole: bool) -> int | None:
-    """Return how far around the rows of a result one must read, in microseconds.
+def reach(node: Node, *, whole: bool) -> Reach:
+    """Return how far around the source rows of a result one must read.
 
     One aggregation needs its own rows only. Where one follows another, the windows of the first
     that end near the result's must be complete as well, or they would pass for others. None if the
     graph does not say: an aggregation without a window, an outer join. Then all must be read.
     """
+    return Reach(_length(node, whole=whole), _straight(node))
+
+
+def _straight(node: Node) -> frozenset[str]:
+    """Name the sources to which just one path leads."""
+    paths = Counter({node.id: 1})
+    sources: Counter[str] = Counter()
+    for each in reversed(list(node.walk())):
+        for before in each.inputs:
+            paths[before.id] += paths[each.id]
+        if isinstance(each.operator, Source):
+            sources[each.operator.origin.name] += paths[each.id]
+    return frozenset(name for name, count in sources.items() if count == 1)
+
+
+def _length(node: Node, *, whole: bool) -> int | None:
     again = list(_computed_again(node, whole=whole))
     for each in again:
         operator = each.operator

@@ -24,8 +24,6 @@ from clew.exceptions import ReplayError
 from clew.graph.columns import ID_A, ID_B, named
 from clew.graph.node import interpret
 from clew.store.draft import ids_in
-from clew.unfold.cover import widened
-from clew.unfold.reach import reach
 from clew.unfold.tables import as_tables
 
 if TYPE_CHECKING:
@@ -59,7 +57,7 @@ class Wanted:
 
     Attributes:
         ids: Their ids, each once, in columns `a` and `b`.
-        covers: The parts of each source that cover them.
+        covers: The parts of each source that are needed.
         values: Their values, if there are few.
     """
 
@@ -76,8 +74,7 @@ def replay(
     Raises:
         ReplayError: Some of them did not come out again.
     """
-    covers = widened(wanted.covers, reach(node, whole=True))
-    tables = as_tables(node, covers, arrivals, last)
+    tables = as_tables(node, wanted.covers, arrivals, last)
     built = interpret(tables.node, WithoutLate(SETS, tables.late), check=False)
     rows = built.df
     attempts = [rows.filter(_narrowed(node, wanted.values)), rows] if wanted.values else [rows]
@@ -109,9 +106,8 @@ def replay_all(node: Node, arrivals: Arrivals | None, last: int | None) -> DataF
 
 
 def _kept(rows: DataFrame, ids: pa.Table) -> DataFrame:
-    if ids.num_rows <= MOST_NARROWED:
-        each = zip(ids["a"].to_pylist(), ids["b"].to_pylist(), strict=True)
-        return rows.filter(" OR ".join(f"({ID_A} = {a}L AND {ID_B} = {b}L)" for a, b in each))
+    # A join even for one row: a condition on the id would sink to where windows are made, and Spark
+    # 4.3 fails to compile it there.
     wanted = rows.sparkSession.createDataFrame(ids.rename_columns(["_clew_w_a", "_clew_w_b"]))
     wanted = F.broadcast(wanted) if ids.num_rows <= _MOST_BROADCAST else wanted
     return rows.join(wanted, F.expr(f"{ID_A} = _clew_w_a AND {ID_B} = _clew_w_b"), "semi")

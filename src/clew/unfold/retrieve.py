@@ -29,6 +29,7 @@ from clew.store.packed import pack_folder
 from clew.unfold.arrivals import kept_offsets, read_arrivals
 from clew.unfold.carried import edges_of, source_rows, sources_of
 from clew.unfold.cover import covers
+from clew.unfold.reach import reach
 from clew.unfold.replay import MOST_NARROWED, Wanted, replay
 from clew.unfold.selection import Selection, choose_rows, values_of
 from clew.unfold.stage import Stage, alone, clear
@@ -145,7 +146,7 @@ def _replayed(root: Path, stream: str, node: Node, run: Run, chosen: pa.Table) -
         arrivals = read_arrivals(spark, run.checkpoint, kept_offsets(root, stream, run.run))
     ids = chosen.select(["a", "b"]).group_by(["a", "b"]).aggregate([])
     values = values_of(root, run.files, ids) if ids.num_rows <= MOST_NARROWED else []
-    wanted = Wanted(ids, covers([chosen]), values)
+    wanted = Wanted(ids, covers([chosen], reach(node, whole=True)), values)
     part = uuid.uuid4().hex[:8]
     name = unfolding_folder(run.run, run.first, part)
     edges_to = edges_folder(root, stream, name)

@@ -40,7 +40,7 @@ from clew.store.layout import (
 )
 from clew.store.packed import pack_folder
 from clew.unfold.arrivals import kept_offsets, read_arrivals
-from clew.unfold.cover import covers_of_files, widened
+from clew.unfold.cover import covers_of_files
 from clew.unfold.known import recall
 from clew.unfold.levels import SINK_A, SINK_B, Unfolding, pointers_of
 from clew.unfold.points import expire, held_up_to, pointed_sources
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from clew.unfold.arrivals import Arrivals
     from clew.unfold.cover import Cover
     from clew.unfold.levels import Found
+    from clew.unfold.tables import Tables
 
 _MOST_ROWS = 2_000_000
 _SMALL = 1_000_000
@@ -126,6 +127,10 @@ class Stage:
         return self._has_points
 
     @property
+    def _pointers(self) -> list[str]:
+        return [c for c in self._annotation.columns if c.startswith("_clew_p")]
+
+    @property
     def spark(self) -> SparkSession:
         """The session of the query."""
         return self._node.plain.df.sparkSession
@@ -173,12 +178,18 @@ class Stage:
     def _unfold(self, group: Sequence[Pending]) -> int:
         first, last = group[0].number, group[-1].number
         reached("unfolding begun", last)
-        rows = self.spark.read.parquet(*[str(self.root / f) for p in group for f in p.files])
+        kind = ", ".join(f"{c} bigint" for c in ("a", "b", *self._pointers))
+        reader = self.spark.read.schema(kind)
+        rows = reader.parquet(*[str(self.root / f) for p in group for f in p.files])
         covers = self._covers(group)
         count = sum(each.rows for each in group)
         name = unfolding_folder(self.run, first, last)
-        found = self._follow(rows, covers, count, last)
-        edges, files = self._write(found, name, group)
+        unfolding = Unfolding(self._tables(covers, last))
+        try:
+            found = self._follow(unfolding, rows, count)
+            edges, files = self._write(unfolding, found, name, group)
+        finally:
+            unfolding.close()
         reached("unfolding written", last)
         commit_unfolded(self.root, Unfolded(self.writer, self.run, first, last, None, edges, files))
         reached("unfolding committed", last)
@@ -212,27 +223,21 @@ class Stage:
         return point_folder(self.root, self.writer, source)
 
     def _covers(self, group: Sequence[Pending]) -> dict[str, Cover]:
-        found = covers_of_files([self.root / f for p in group for f in p.files])
-        return widened(found, self._reach)
+        return covers_of_files([self.root / f for p in group for f in p.files], self._reach)
 
-    def _follow(
-        self, rows: DataFrame, covers: Mapping[str, Cover], count: int, last: int
-    ) -> tuple[Unfolding, list[Found]]:
-        arrivals = None
-        if self._checkpoint is not None:
-            arrivals = self._arrivals()
-        tables = as_tables(self._node, covers, arrivals, last if arrivals else None, self._point)
-        unfolding = Unfolding(tables)
-        wanted = rows.withColumnsRenamed({"a": SINK_A, "b": SINK_B})
-        hidden = [named(c) for c in self._annotation.columns if c.startswith("_clew_p")]
-        wanted = wanted.select(SINK_A, SINK_B, *hidden)
-        return unfolding, unfolding.follow(wanted, self._annotation, count)
+    def _tables(self, covers: Mapping[str, Cover], last: int) -> Tables:
+        if self._checkpoint is None:
+            return as_tables(self._node, covers)
+        return as_tables(self._node, covers, self._arrivals(), last, self._point)
+
+    def _follow(self, unfolding: Unfolding, rows: DataFrame, count: int) -> list[Found]:
+        wanted = rows.selectExpr(f"a AS {SINK_A}", f"b AS {SINK_B}", *self._pointers)
+        return unfolding.follow(wanted, self._annotation, count)
 
     def _write(
-        self, followed: tuple[Unfolding, list[Found]], name: str, group: Sequence[Pending]
+        self, unfolding: Unfolding, found: list[Found], name: str, group: Sequence[Pending]
     ) -> tuple[int, list[str]]:
         """Compute the edges once, with the rows at their ends, and lay both out."""
-        unfolding, found = followed
         edges_to = edges_folder(self.root, self.writer, name)
         outs, total = [edges_to], 0
         drafts = [edges_to / f"_draft-{number}" for number in range(len(found))]
@@ -275,9 +280,10 @@ class Stage:
     ) -> int:
         count = rows_in(draft)
         if found.has_content and count <= _SMALL:
-            split_draft(draft, self.writer, found.source, edges, rows)
-            return count
+            return split_draft(draft, self.writer, found.source, edges, rows)
         held = self.spark.read.parquet(str(draft))
+        if found.repeats:
+            held = held.dropDuplicates([SINK_A, SINK_B, "source_a", "source_b"])
         ends = ["source_a", "source_b"]
         named_edges = held.select(
             F.lit(self.writer).alias("sink"),
@@ -289,7 +295,7 @@ class Stage:
         ordered = named_edges.coalesce(2).sortWithinPartitions(SINK_A, SINK_B, *ends)
         ordered.write.mode("overwrite").parquet(str(edges))
         _contents(unfolding, found, held, count).write.mode("overwrite").parquet(str(rows))
-        return count
+        return rows_in(edges)
 
 
 def _contents(unfolding: Unfolding, found: Found, edges: DataFrame, count: int) -> DataFrame:

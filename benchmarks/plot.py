@@ -1,9 +1,10 @@
 """Draw and tabulate what `overhead` measured, next to what the papers report.
 
-Reads `benchmarks/results/overhead.json`, writes `docs/reference/overhead.svg` and prints the tables
-in Markdown. The picture is plain SVG; its colours follow the reader's light or dark setting.
+Reads `benchmarks/results/overhead.json`, draws `docs/reference/overhead.svg` and puts the tables
+into `docs/reference/overhead.md`, between two marks. The picture is plain SVG; its colours follow
+the reader's light or dark setting.
 
-Run: python -m benchmarks.plot [--results FILE] [--svg FILE]
+Run: python -m benchmarks.plot [--results FILE]
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 RESULTS = Path(__file__).parent / "results" / "overhead.json"
-SVG = Path(__file__).parent.parent / "docs" / "reference" / "overhead.svg"
+PAGE = Path(__file__).parent.parent / "docs" / "reference" / "overhead.md"
+_MARKS = ("<!-- measured -->", "<!-- /measured -->")
 
 # The picture, in pixels.
 _WIDTH, _LEFT, _RIGHT, _TOP = 840, 300, 150, 74
@@ -248,11 +250,13 @@ def _count(value: int | None) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--results", type=Path, default=RESULTS, help="what `overhead` wrote")
-    parser.add_argument("--svg", type=Path, default=SVG, help="where the picture goes")
     options = parser.parse_args()
     result = json.loads(options.results.read_text())
-    options.svg.write_text(draw([row for row in result["rows"] if row["ratio"] is not None]))
-    print(tables(result))
+    picture = draw([row for row in result["rows"] if row["ratio"] is not None])
+    PAGE.with_suffix(".svg").write_text(picture)
+    before, _, rest = PAGE.read_text().partition(_MARKS[0])
+    _, _, after = rest.partition(_MARKS[1])
+    PAGE.write_text(f"{before}{_MARKS[0]}\n{tables(result)}\n{_MARKS[1]}{after}")
 
 
 if __name__ == "__main__":

@@ -9,11 +9,12 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql import functions as F
+
 import clew
 from clew.testing import all_traces, read_batches, run_stream, write_batches
 from frames import READINGS, READINGS_DDL
 from proof.case import Outcome, Setting, check, difference, labelled
-from pyspark.sql import functions as F
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -102,6 +102,39 @@ def test_late_rows_are_in_no_answer(
     assert everything - traced - {999}, "no row was late or left out, so nothing was shown"
 
 
+def test_a_row_that_came_after_its_session_was_closed_makes_another(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    def row(rid: int, seconds: int, meter: str) -> dict[str, Any]:
+        return {"rid": rid, "ts": at(f"12:00:{seconds:02d}"), "meter": meter, "kwh": 1}
+
+    closing = {"rid": 9, "ts": at("13:00:00"), "meter": "z", "kwh": 1}
+    # The session of `a` ends at 15 and is closed in the third batch, when the watermark is 16.
+    # Row 5 is not late by itself, since it ends at 18; it would have joined that session before.
+    batches = [
+        [row(1, 0, "a"), row(2, 5, "a")],
+        [row(3, 16, "b")],
+        [row(4, 17, "b")],
+        [row(5, 8, "a"), row(6, 2, "a")],
+        [closing],
+    ]
+    write_batches(tmp_path / "in", READINGS, batches)
+    stream = read_batches(spark, tmp_path / "in", READINGS_DDL)
+    frame = (
+        clew.trace(stream, "readings", event_time="ts")
+        .withWatermark("ts", "0 seconds")
+        .groupBy(F.session_window("ts", "10 seconds"), "meter")
+        .agg(F.count("*").alias("n"))
+    )
+    run_stream(frame, tmp_path / "prov", "s", checkpoint=tmp_path / "chk", capture="pointers")
+
+    found = [
+        (t.values["meter"], t.values["n"], sorted(r["rid"] for r in t.sources["readings"]))
+        for t in all_traces(tmp_path / "prov", "s")
+    ]
+    assert sorted(found) == [("a", 1, [5]), ("a", 2, [1, 2]), ("b", 2, [3, 4])]
+
+
 @pytest.fixture(scope="module")
 def ran(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
     """A query with intervals that has ended."""

@@ -67,10 +67,12 @@ UNSETTLED: list[tuple[str, Step, str]] = [
     ),
     ("dedup", lambda f: summed(f.dropDuplicates(["rid"])), "`dropDuplicates` on a stream keeps"),
     (
-        "session",
+        "nested session",
         lambda f: (
             f.withWatermark("ts", "5 seconds")
-            .groupBy(F.session_window("ts", "5 seconds"))
+            .groupBy(F.session_window("ts", "5 seconds"), "meter")
+            .agg(F.count("*").alias("n"))
+            .groupBy(F.window(F.window_time("session_window"), "1 minute"))
             .agg(F.count("*").alias("n"))
         ),
         "a session window grows with the rows as they come",

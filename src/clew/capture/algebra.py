@@ -108,11 +108,29 @@ class Members:
         rows: The rows' hidden columns, and the keys; a row of several groups stands there as often.
         keys: The keys, in the order in which they make the group's id.
         overlaps: A row may be in several groups.
+        session: The column with the session that a row makes by itself, if groups are sessions: a
+            group's session is made of those of its rows. It is not among the keys.
     """
 
     rows: DataFrame
     keys: Sequence[Typed]
     overlaps: bool = True
+    session: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """How an aggregation groups rows.
+
+    Attributes:
+        keys: What identifies a group, on its one row.
+        members: Finds the rows of the groups; for captures that look groups up afterwards.
+        session: The key that is a session window, as SQL.
+    """
+
+    keys: Sequence[Typed]
+    members: Callable[[], Members]
+    session: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,16 +181,8 @@ class Capture(ABC):
         """Several rows come from one; `by` tells them apart."""
 
     @abstractmethod
-    def gather(
-        self, before: Annotation, keys: Sequence[Typed], members: Callable[[], Members]
-    ) -> Gathering:
-        """One row comes from all rows of a group.
-
-        Args:
-            before: The annotation of the rows.
-            keys: What identifies the group, on its one row.
-            members: Finds the rows of the groups; for captures that look groups up afterwards.
-        """
+    def gather(self, before: Annotation, groups: Groups) -> Gathering:
+        """One row comes from all rows of a group."""
 
     @abstractmethod
     def spread(self, before: Annotation, partition: Sequence[Column]) -> Move:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column
 
-    from clew.capture.algebra import Field, Members, Origin, Typed
+    from clew.capture.algebra import Field, Groups, Origin, Typed
 
 LOW = "_clew_lo_"
 HIGH = "_clew_hi_"
@@ -74,13 +74,11 @@ class IntervalsCapture(Capture):
         after = replace(before, unique=False, repeats=frozenset(before.streams))
         return Move(after, (own_id([(ID_A, _LONG), (ID_B, _LONG), *by]),))
 
-    def gather(
-        self, before: Annotation, keys: Sequence[Typed], members: Callable[[], Members]
-    ) -> Gathering:
+    def gather(self, before: Annotation, groups: Groups) -> Gathering:
         aggregates = {low(s): F.min(named(low(s))) for s in timed(before)}
         aggregates |= {high(s): F.max(named(high(s))) for s in timed(before)}
         after = _spans(before.streams, timed(before), unique=True)
-        return Gathering(aggregates, Move(after, (own_id(keys),)))
+        return Gathering(aggregates, Move(after, (own_id(groups.keys),)))
 
     def spread(self, before: Annotation, partition: Sequence[Column]) -> Move:
         from pyspark.sql import Window

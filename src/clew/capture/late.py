@@ -19,11 +19,11 @@ from clew.capture.algebra import Admission, Annotation, Capture, Move, left, rig
 from clew.graph.columns import named
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from pyspark.sql import Column
 
-    from clew.capture.algebra import Field, Gathering, Members, Origin, Typed
+    from clew.capture.algebra import Field, Gathering, Groups, Origin, Typed
 
 LATE = "_clew_late"
 """The watermark that a row's batch judged lateness by, in microseconds; null if none did."""
@@ -70,10 +70,8 @@ class WithoutLate(Capture):
     def derive(self, before: Annotation, by: Sequence[Typed]) -> Move:
         return self._passed(self._inner.derive(_bare(before), by), before)
 
-    def gather(
-        self, before: Annotation, keys: Sequence[Typed], members: Callable[[], Members]
-    ) -> Gathering:
-        return self._inner.gather(_bare(before), keys, members)
+    def gather(self, before: Annotation, groups: Groups) -> Gathering:
+        return self._inner.gather(_bare(before), groups)
 
     def spread(self, before: Annotation, partition: Sequence[Column]) -> Move:
         return self._passed(self._inner.spread(_bare(before), partition), before)

@@ -9,11 +9,11 @@ from pyspark.sql import functions as F
 from clew.capture.algebra import Annotation, Capture, Gathering, Move
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from pyspark.sql import Column
 
-    from clew.capture.algebra import Field, Members, Origin, Typed
+    from clew.capture.algebra import Field, Groups, Origin, Typed
 
 _NOTHING = Annotation()
 
@@ -29,9 +29,7 @@ class Off(Capture):
     def derive(self, before: Annotation, by: Sequence[Typed]) -> Move:
         return Move(_NOTHING)
 
-    def gather(
-        self, before: Annotation, keys: Sequence[Typed], members: Callable[[], Members]
-    ) -> Gathering:
+    def gather(self, before: Annotation, groups: Groups) -> Gathering:
         return Gathering({}, Move(_NOTHING))
 
     def spread(self, before: Annotation, partition: Sequence[Column]) -> Move:

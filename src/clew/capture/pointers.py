@@ -31,10 +31,12 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-    from clew.capture.algebra import Field, Members, Origin, Typed
+    from clew.capture.algebra import Field, Groups, Members, Origin, Typed
 
 GROUP_A = "_clew_group_a"
 GROUP_B = "_clew_group_b"
+SESSION_FROM = "_clew_session_from"
+SESSION_TO = "_clew_session_to"
 
 _LONG = T.LongType()
 
@@ -44,12 +46,17 @@ class Slot:
     """What a pointer points at.
 
     Attributes:
-        kind: One source row, or the rows of one group.
+        kind: One source row, the rows of one group, or those of one session of a group.
         target: The source's name, or the group's level.
     """
 
-    kind: Literal["row", "group"]
+    kind: Literal["row", "group", "session"]
     target: str
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The numbers that make the pointer."""
+        return ("a", "b", "from", "to") if self.kind == "session" else ("a", "b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +79,9 @@ class Level:
     overlaps: bool = True
 
 
-def pointer(number: int, half: str) -> str:
-    """Name the hidden column that holds half of a pointer."""
-    return f"_clew_p{number}_{half}"
+def pointer(number: int, part: str) -> str:
+    """Name the hidden column that holds a part of a pointer."""
+    return f"_clew_p{number}_{part}"
 
 
 def carried(number: int) -> str:
@@ -110,20 +117,25 @@ class PointersCapture(IntervalsCapture):
             )
         return Move(after, (*plain.steps, own))
 
-    def gather(
-        self, before: Annotation, keys: Sequence[Typed], members: Callable[[], Members]
-    ) -> Gathering:
+    def gather(self, before: Annotation, groups: Groups) -> Gathering:
         assert isinstance(before, Pointers)
-        plain = super().gather(before, keys, members)
+        plain = super().gather(before, groups)
         level = f"{self._node}.{self._gathered}"
         self._gathered += 1
         if self._contents:
-            found = members()
-            a, b = identify(found.keys)
-            rows = found.rows.withColumns({GROUP_A: a, GROUP_B: b})
-            self.levels[level] = Level(rows, before, found.overlaps)
-        after = _pointers(plain.after.annotation, (Slot("group", level),), contents=self._contents)
+            self.levels[level] = _level(groups.members(), before)
+        slot = Slot("group" if groups.session is None else "session", level)
+        after = _pointers(plain.after.annotation, (slot,), contents=self._contents)
         group = {pointer(0, "a"): named(ID_A), pointer(0, "b"): named(ID_B)}
+        if groups.session is not None:
+            # A row cannot tell which session it will be part of: sessions are found by their ends.
+            a, b = identify([key for key in groups.keys if key[0] != groups.session])
+            group = {
+                pointer(0, "a"): a,
+                pointer(0, "b"): b,
+                pointer(0, "from"): F.expr(f"unix_micros({groups.session}.`start`)"),
+                pointer(0, "to"): F.expr(f"unix_micros({groups.session}.`end`)"),
+            }
         return Gathering(plain.aggregates, Move(after, (*plain.after.steps, group)))
 
     def _together(
@@ -150,7 +162,7 @@ class PointersCapture(IntervalsCapture):
             filled = {c: F.lit(None) for c in after.columns if c.startswith("_clew_p")}
             filled = {c: v if c.endswith("_row") else v.cast(_LONG) for c, v in filled.items()}
             for i, p in enumerate(at):
-                names = [(pointer(p, h), pointer(i, h)) for h in "ab"]
+                names = [(pointer(p, h), pointer(i, h)) for h in _slots(side)[i].parts]
                 names += [(carried(p), carried(i))]
                 filled |= {to: named(c) for to, c in names if c in side.columns}
             moves.append(Move(after, (*move.steps, filled)))
@@ -170,11 +182,22 @@ class PointersCapture(IntervalsCapture):
         parsed = F.transform(packed, lambda one: F.from_json(one, kind, JSON))
         plain = super().unpack(before, packed, by)
         one = F.element_at(parsed, 1)
-        names = [pointer(i, h) for i in range(len(before.slots)) for h in "ab"]
+        names = [pointer(i, part) for i, slot in enumerate(before.slots) for part in slot.parts]
         own = own_id([(ids_text(parsed), T.StringType()), *by])
         read = {name: one[name] for name in names}
         after = replace(before, unique=False, repeats=frozenset(before.streams))
         return Move(after, (own, {**plain.steps[1], **read}))
+
+
+def _level(members: Members, annotation: Pointers) -> Level:
+    a, b = identify(members.keys)
+    rows = members.rows.withColumns({GROUP_A: a, GROUP_B: b})
+    if members.session is not None:
+        ends = {SESSION_FROM: "start", SESSION_TO: "end"}
+        rows = rows.withColumns(
+            {c: F.expr(f"unix_micros({members.session}.`{end}`)") for c, end in ends.items()}
+        )
+    return Level(rows, annotation, members.overlaps)
 
 
 def _bare(annotation: Annotation) -> Pointers:
@@ -192,7 +215,7 @@ def _slots(annotation: Annotation) -> tuple[Slot, ...]:
 def _pointers(plain: Annotation, slots: tuple[Slot, ...], *, contents: bool) -> Pointers:
     columns = [c for c in plain.columns if not c.startswith("_clew_p")]
     for i, slot in enumerate(slots):
-        columns += [pointer(i, "a"), pointer(i, "b")]
+        columns += [pointer(i, part) for part in slot.parts]
         if contents and slot.kind == "row":
             columns.append(carried(i))
     return Pointers(
@@ -205,8 +228,8 @@ def _renumbered(
 ) -> dict[str, Column]:
     moved: dict[str, Column] = {}
     for i, slot in enumerate(_slots(annotation)):
-        for half in "ab":
-            moved[pointer(first + i, half)] = named(side(pointer(i, half)))
+        for part in slot.parts:
+            moved[pointer(first + i, part)] = named(side(pointer(i, part)))
         if carried(i) in annotation.columns and slot.kind == "row":
             moved[carried(first + i)] = named(side(carried(i)))
     return moved

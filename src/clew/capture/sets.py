@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column
 
-    from clew.capture.algebra import Field, Members, Origin, Typed
+    from clew.capture.algebra import Field, Groups, Origin, Typed
 
 FROM = "_clew_from_"
 
@@ -91,14 +91,12 @@ class SetsCapture(Capture):
         after = _sets(unique=False, types=_types(before), repeats=before.streams)
         return Move(after, (own_id([(ID_A, _LONG), (ID_B, _LONG), *by]),))
 
-    def gather(
-        self, before: Annotation, keys: Sequence[Typed], members: Callable[[], Members]
-    ) -> Gathering:
+    def gather(self, before: Annotation, groups: Groups) -> Gathering:
         columns = {from_column(s): named(from_column(s)) for s in before.streams}
         aggregates = {name: F.flatten(F.collect_list(col)) for name, col in columns.items()}
         after = _sets(unique=True, types=_types(before), repeats=before.streams)
         steps = _without_repeats(_types(before), before.repeats)
-        return Gathering(aggregates, Move(after, (*steps, own_id(keys))))
+        return Gathering(aggregates, Move(after, (*steps, own_id(groups.keys))))
 
     def spread(self, before: Annotation, partition: Sequence[Column]) -> Move:
         window = Window.partitionBy(*partition)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from clew.capture.algebra import Members
+from clew.capture.algebra import Groups, Members
 from clew.exceptions import BeyondRowError, GraphError
 from clew.graph.columns import WATERMARK, is_hidden, named, quote, sole
 from clew.graph.node import Annotated, Node
@@ -40,12 +40,10 @@ class Clock:
     Attributes:
         key: Its position among the keys.
         is_window: It is a window, late once its end is; else a time.
-        is_session: Its windows grow with the rows that fall into them.
     """
 
     key: int
     is_window: bool
-    is_session: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +57,7 @@ class Aggregate:
     clock: Clock | None = None
     key_types: tuple[T.DataType, ...] | None = None
     overlaps: bool = True
+    session: int | None = None
     exactness: ClassVar[Exactness] = "exact"
 
     @property
@@ -75,7 +74,8 @@ class Aggregate:
         [source] = inputs
         grouped = getattr(source.df, self.grouping)(*self.keys)
         if not source.annotation.columns:
-            move = capture.gather(source.annotation, [], partial(self._members, source, [], None))
+            nothing = Groups([], partial(self._members, source, [], None))
+            move = capture.gather(source.annotation, nothing)
             return Annotated(grouped.agg(*self.aggregates), move.after.annotation)
         types = self.key_types or _key_types(source.df, self)
         keys: list[Typed] = [(quote(n), t) for n, t in zip(self.key_names, types, strict=True)]
@@ -86,7 +86,8 @@ class Aggregate:
             keys.append((_LEVEL, T.LongType()))
         admission = capture.admit(source.annotation, self._clock_time())
         find = partial(self._members, source, types, admission)
-        gathering = capture.gather(admission.annotation, keys, find)
+        session = None if self.session is None else quote(self.key_names[self.session])
+        gathering = capture.gather(admission.annotation, Groups(keys, find, session))
         if admission.condition is not None:
             # A late row may still be in time for a later window, so windows come first.
             keyed = source.df.withColumns(_keyed(self.keys))
@@ -116,6 +117,10 @@ class Aggregate:
         if admission is not None:
             rows = admission.apply(rows, source.annotation.columns)
         keys: list[Typed] = list(zip(keyed, types, strict=True))
+        if self.session is not None:
+            session = _key(self.session)
+            others = [key for key in keys if key[0] != session]
+            return Members(rows, others, overlaps=False, session=session)
         if self.grouping == "groupBy":
             return Members(rows, keys, self.overlaps)
         # A hash depends on the type: the level is a long, as `grouping_id` is.
@@ -185,6 +190,7 @@ def aggregate(
         tuple(names),
         _clock(fields),
         tuple(field.dataType for field in fields),
+        session=_session(fields),
     )
     out = Node(operator, (node,))
     sole([c for c in out.columns if not is_hidden(c)], "agg")
@@ -200,12 +206,17 @@ def aggregate(
     return Node(replace(operator, overlaps="Expand" in made.added), (node,), out.id)
 
 
+def _session(keys: Sequence[T.StructField]) -> int | None:
+    """Find the key that is a session window."""
+    return next((i for i, key in enumerate(keys) if "spark.sessionWindow" in key.metadata), None)
+
+
 def _clock(keys: Sequence[T.StructField]) -> Clock | None:
     """Find the key that Spark marked as carrying the stream's watermark."""
     for i, field in enumerate(keys):
         if WATERMARK in field.metadata:
             is_window = isinstance(field.dataType, T.StructType)
-            return Clock(i, is_window, "spark.sessionWindow" in field.metadata)
+            return Clock(i, is_window)
     return None
 
 

@@ -15,7 +15,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from clew.capture.algebra import Members, left, right
+from clew.capture.algebra import Groups, Members, left, right
 from clew.exceptions import BeyondRowError, ColumnError, GraphError
 from clew.graph.columns import ID_A, ID_B, WATERMARK, is_hidden, named, quote, sole
 from clew.graph.node import Annotated, Node
@@ -165,7 +165,7 @@ def _by_condition(join: Join, first: Annotated, second: Annotated, capture: Capt
     found = matches.select(*[named(c) for c in (*own, *hidden)])
     found = found.withColumnsRenamed({right(c): c for c in second.annotation.columns})
     keys: list[Typed] = [(c, T.LongType()) for c in own]
-    gathering = capture.gather(second.annotation, keys, lambda: Members(found, keys))
+    gathering = capture.gather(second.annotation, Groups(keys, lambda: Members(found, keys)))
     aggregates = [c.alias(name) for name, c in gathering.aggregates.items()]
     count = F.count(F.lit(1)).alias("_clew_count")
     sets = gathering.finish(found.groupBy(*own).agg(count, *aggregates)).drop("_clew_count")

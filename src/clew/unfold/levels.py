@@ -17,6 +17,8 @@ from clew.capture.late import WithoutLate
 from clew.capture.pointers import (
     GROUP_A,
     GROUP_B,
+    SESSION_FROM,
+    SESSION_TO,
     Level,
     Pointers,
     PointersCapture,
@@ -37,6 +39,8 @@ SINK_A = "sink_a"
 SINK_B = "sink_b"
 _BROADCAST_ROWS = 500_000
 _SAME_GROUP = f"{GROUP_A} = _clew_w_a AND {GROUP_B} = _clew_w_b"
+# What a row came too late for is no part of a session, even where it would fit: it was left out.
+_IN_SESSION = f"{SESSION_FROM} >= _clew_w_from AND {SESSION_TO} <= _clew_w_to"
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,13 +144,15 @@ class Unfolding:
                 paths.setdefault(slot.target, []).append(_Path(found, has_content, repeats))
                 continue
             level = self._level(slot.target)
-            wanted = rows.df.selectExpr(SINK_A, SINK_B, f"{a} AS _clew_w_a", f"{b} AS _clew_w_b")
+            parts = [f"{pointer(i, part)} AS _clew_w_{part}" for part in slot.parts]
+            wanted = rows.df.selectExpr(SINK_A, SINK_B, *parts)
             wanted = wanted.filter("_clew_w_a IS NOT NULL")
             several = bool(rows.depth) or len(annotation.slots) > 1
             wanted = wanted.dropDuplicates() if several else wanted
             wanted, count = self._counted(wanted) if rows.depth else (wanted, rows.count)
             wanted = F.broadcast(wanted) if count <= _BROADCAST_ROWS else wanted
-            joined = level.rows.join(wanted, F.expr(_SAME_GROUP))
+            same = _SAME_GROUP if slot.kind == "group" else f"{_SAME_GROUP} AND {_IN_SESSION}"
+            joined = level.rows.join(wanted, F.expr(same))
             repeats = several and level.overlaps
             below = _Rows(joined, level.annotation, count, repeats, rows.depth + 1)
             self._follow(below, paths)

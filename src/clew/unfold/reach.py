@@ -117,11 +117,22 @@ def stream_obstacle(node: Node, *, whole: bool) -> str | None:
         node: The graph.
         whole: All of it is computed again (intervals); else what lies below aggregations.
     """
-    for each in _computed_again(node, whole=whole):
+    again = list(_computed_again(node, whole=whole))
+    for each in again:
         why = _by_arrival(each)
         if why:
             return why
+    # A row may come just after a session was closed that it would have made longer.
+    inner = again if whole else [i for each in again if is_gathering(each) for i in each.inputs]
+    if any(_is_session(n) for each in inner for n in each.walk()):
+        return "a session window grows with the rows as they come"
     return None
+
+
+def _is_session(node: Node) -> bool:
+    operator = node.operator
+    is_stream = node.plain.df.isStreaming
+    return is_stream and isinstance(operator, Aggregate) and operator.session is not None
 
 
 def _computed_again(node: Node, *, whole: bool) -> Iterator[Node]:
@@ -145,11 +156,13 @@ def _by_arrival(node: Node) -> str | None:
         )
     if isinstance(operator, Join) and operator.times is not None:
         return _join_by_arrival(node, operator)
-    if isinstance(operator, Aggregate) and streaming:
-        if operator.clock and operator.clock.is_session:
-            return "a session window grows with the rows as they come"
-        if _is_raw(node.inputs[0]) and _has_stream_join(node.inputs[0]):
-            return "the aggregation judges lateness by the bounds of a join of streams before it"
+    if (
+        isinstance(operator, Aggregate)
+        and streaming
+        and _is_raw(node.inputs[0])
+        and _has_stream_join(node.inputs[0])
+    ):
+        return "the aggregation judges lateness by the bounds of a join of streams before it"
     return None
 
 
@@ -293,7 +306,7 @@ def window_size(aggregate: Aggregate) -> int | None:
         if found:
             return _micros(found[1])
     # The rows of a group share their time, or the window that they were given before.
-    has_time = aggregate.clock is not None and not aggregate.clock.is_session
+    has_time = aggregate.clock is not None and aggregate.session is None
     return 0 if has_time else None
 
 

@@ -107,10 +107,11 @@ def replay_all(node: Node, arrivals: Arrivals | None, last: int | None) -> DataF
 
 def _kept(rows: DataFrame, ids: pa.Table) -> DataFrame:
     # A join even for one row: a condition on the id would sink to where windows are made, and Spark
-    # 4.3 fails to compile it there.
+    # 4.3 fails to compile it there. An inner one: a semi join sinks below sessions, to rows that do
+    # not know theirs yet.
     wanted = rows.sparkSession.createDataFrame(ids.rename_columns(["_clew_w_a", "_clew_w_b"]))
     wanted = F.broadcast(wanted) if ids.num_rows <= _MOST_BROADCAST else wanted
-    return rows.join(wanted, F.expr(f"{ID_A} = _clew_w_a AND {ID_B} = _clew_w_b"), "semi")
+    return rows.join(wanted, F.expr(f"{ID_A} = _clew_w_a AND {ID_B} = _clew_w_b"))
 
 
 def _narrowed(node: Node, values: Sequence[Mapping[str, Any]]) -> Column:

@@ -120,7 +120,7 @@ def _window_case(rows: int) -> Case:
     return Case(
         f"window_{rows}",
         ticks(1),
-        rows=200_000,
+        rows=100_000,
         quick_rows=20_000 if rows == 100 else 0,
         make=windows(rows, rows / 2),
         captures=captures,
@@ -144,7 +144,7 @@ def _synthetic_case(size: int, overlap: int) -> Case:
 
 def _workload(query: str, data: Data, make: Callable[[Any], Any], quick_rows: int = 0) -> Case:
     captures = ("pointers", "intervals")
-    return Case(query, data, 2_100_000, quick_rows, make, captures, batches=12)
+    return Case(query, data, 2_100_000, quick_rows, make, captures, batches=10)
 
 
 def _with_sets(case: Case) -> Case:
@@ -159,7 +159,15 @@ WORKLOADS = (
     _workload("smart_grid_anomalies", READINGS, smart_grid.anomalies),
 )
 UNFILTERED = (
-    Case("unfiltered_window_rocksdb", REPORTS, 300_000, 0, fast_cars, state_store="rocksdb"),
+    Case(
+        "unfiltered_window_rocksdb",
+        REPORTS,
+        rows=150_000,
+        quick_rows=0,
+        make=fast_cars,
+        captures=("pointers", "intervals"),
+        state_store="rocksdb",
+    ),
     Case("unfiltered_window_memory", REPORTS, 1_000_000, 100_000, fast_cars, batches=2),
 )
 RETRIEVAL = Case(
@@ -175,10 +183,10 @@ RETRIEVAL = Case(
 )
 CASES = (
     *WORKLOADS,
-    *[_with_sets(case) for case in WORKLOADS],
+    *[_with_sets(case) for case in WORKLOADS[::2]],
     *UNFILTERED,
-    *[_nested_case(levels) for levels in (1, 2, 3, 4)],
-    *[_window_case(rows) for rows in (10, 100, 1_000, 10_000)],
+    *[_nested_case(levels) for levels in (4, 3, 2, 1)],
+    *[_window_case(rows) for rows in (100, 10, 1_000, 10_000)],
     RETRIEVAL,
     *[_synthetic_case(size, overlap) for size in (10, 50, 100) for overlap in (0, 25, 75)],
 )

@@ -59,7 +59,7 @@ SESSION = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "6g",
-    # A heap of fixed size: one that shrinks and grows has the kernel zero its pages again and again.
+    # A heap of fixed size: the kernel does not have to zero its pages again and again.
     "spark.driver.extraJavaOptions": (
         "-XX:ReservedCodeCacheSize=512m -Xms6g -XX:+AlwaysPreTouch -XX:+UseParallelGC"
     ),

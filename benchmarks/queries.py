@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from clew.workloads import FrameT
 
-ALL = ("pointers", "intervals", "sets")
+_LAZY = ("pointers", "intervals")
+ALL = (*_LAZY, "sets")
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ def _millis(rows: float) -> str:
 
 def _nested_case(levels: int) -> Case:
     """Ten rows per window and one row from window to window, so ten source rows, 19, 28, 37."""
-    captures = ALL if levels <= 2 else ("pointers", "intervals")
+    captures = ALL if levels <= 2 else _LAZY
     return Case(
         f"nested_{levels}",
         ticks(20),
@@ -116,7 +117,7 @@ def _nested_case(levels: int) -> Case:
 
 
 def _window_case(rows: int) -> Case:
-    captures = ALL if rows <= 1_000 else ("pointers", "intervals")
+    captures = ALL if rows <= 1_000 else _LAZY
     return Case(
         f"window_{rows}",
         ticks(1),
@@ -145,7 +146,7 @@ def _synthetic_case(size: int, overlap: int) -> Case:
 def _workload(
     query: str, data: Data, make: Callable[[Any], Any], rows: int, quick_rows: int = 0
 ) -> Case:
-    return Case(query, data, rows, quick_rows, make, ("pointers", "intervals"), batches=3)
+    return Case(query, data, rows, quick_rows, make, _LAZY, batches=3)
 
 
 def _with_sets(case: Case) -> Case:
@@ -166,10 +167,11 @@ UNFILTERED = (
         rows=150_000,
         quick_rows=0,
         make=fast_cars,
-        captures=("pointers", "intervals"),
+        captures=_LAZY,
         state_store="rocksdb",
     ),
-    Case("unfiltered_window_memory", REPORTS, 1_000_000, 100_000, fast_cars, batches=2),
+    Case("unfiltered_window_memory", REPORTS, 1_000_000, 100_000, fast_cars, _LAZY, batches=2),
+    Case("unfiltered_window_memory", REPORTS, 200_000, 100_000, fast_cars, ("sets",)),
 )
 RETRIEVAL = Case(
     "retrieval",

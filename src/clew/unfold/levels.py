@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 SINK_A = "sink_a"
 SINK_B = "sink_b"
 _BROADCAST_ROWS = 500_000
+_FEW = 50_000
 _SAME_GROUP = f"{GROUP_A} = _clew_w_a AND {GROUP_B} = _clew_w_b"
 # What a row came too late for is no part of a session, even where it would fit: it was left out.
 _IN_SESSION = f"{SESSION_FROM} >= _clew_w_from AND {SESSION_TO} <= _clew_w_to"
@@ -86,6 +87,7 @@ class _Path:
     edges: DataFrame
     has_content: bool
     repeats: bool
+    count: int
 
 
 def pointers_of(node: Node) -> Pointers:
@@ -120,12 +122,14 @@ class Unfolding:
         self._follow(_Rows(rows, annotation, count), paths)
         out = []
         for source, parts in paths.items():
-            whole = all(each.has_content for each in parts)
+            repeats = len(parts) > 1 or parts[0].repeats
+            # Ids are made unique quickly; with the content beside them Spark would have to sort.
+            few = max(each.count for each in parts) <= _FEW
+            whole = all(each.has_content for each in parts) and (few or not repeats)
             columns = [SINK_A, SINK_B, "source_a", "source_b", *(["content"] if whole else [])]
             edges = parts[0].edges.select(*columns)
             for more in parts[1:]:
                 edges = edges.unionByName(more.edges.select(*columns))
-            repeats = len(parts) > 1 or parts[0].repeats
             if repeats and not whole:
                 edges, repeats = edges.dropDuplicates(), False
             out.append(Found(source, edges, whole, repeats))
@@ -141,7 +145,9 @@ class Unfolding:
                 own = [SINK_A, SINK_B, f"{a} AS source_a", f"{b} AS source_b"]
                 found = rows.df.selectExpr(*own, *content).filter("source_a IS NOT NULL")
                 repeats = rows.repeats or slot.target in annotation.repeats
-                paths.setdefault(slot.target, []).append(_Path(found, has_content, repeats))
+                paths.setdefault(slot.target, []).append(
+                    _Path(found, has_content, repeats, rows.count)
+                )
                 continue
             level = self._level(slot.target)
             parts = [f"{pointer(i, part)} AS _clew_w_{part}" for part in slot.parts]

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 import clew
 from clew.testing import all_traces, read_batches, run_stream, write_batches
 from frames import READINGS, READINGS_DDL
-from proof.case import Outcome, Setting, check, difference, labelled
+from proof.case import Outcome, Setting, check, difference
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,13 +44,14 @@ def outcomes(setting: Setting) -> Iterator[Outcome]:
         yield check(f"size of a connection point after {(run + 1) * each} batches", is_flat, run)
 
     def same() -> str:
-        plain = _sums(clew.trace(stream, "readings", event_time="ts"))
-        run_stream(plain, folder / "sets", "sums", checkpoint=folder / "c-sets", capture="sets")
-        answers = [labelled(all_traces(folder / s, "sums"), "rid") for s in ("sets", "prov")]
-        wanted, found = map(list, answers)
-        batches = runs * each
-        if len(wanted) != 2 * (batches - 1):
-            return f"{len(wanted)} results of {batches} batches"
+        wanted = [
+            (f"m{m}", frozenset(r["rid"] for r in _batch(n) if r["meter"] == f"m{m}"))
+            for n in range(runs * each - 1)
+            for m in range(2)
+        ]
+        traces = all_traces(folder / "prov", "sums")
+        rids = (frozenset(rid for _, rid in t.refs("rid")) for t in traces)
+        found = [(t.values["meter"], r) for t, r in zip(traces, rids, strict=True)]
         return difference(wanted, found)
 
     yield check("answers from a connection point", same)

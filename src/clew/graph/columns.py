@@ -28,10 +28,10 @@ ID_B = "_clew_b"
 WATERMARK = "spark.watermarkDelayMs"
 """The mark in a column's metadata by which Spark knows the event time that a watermark is on."""
 
-JSON = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "ignoreNullFields": "false"}
+JSON = {"timestampFormat": "yyyy-MM-dd HH:mm:ss.SSSSSSXXX", "ignoreNullFields": "false"}
 """How values are written as JSON so that nothing is lost: microseconds and nulls stay."""
 
-_JSON_TEXT = "map('timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSXXX', 'ignoreNullFields', 'false')"
+_JSON_TEXT = "map(" + ", ".join(f"'{part}'" for pair in JSON.items() for part in pair) + ")"
 
 # The second half of an id is the same hash with another start, so that together they have 128 bits.
 _SECOND_SEED = 0x5BD1E995

@@ -203,7 +203,7 @@ def aggregate(
             "Compute it in a `select` or a join before the `groupBy`.",
         )
     # Spark puts a row into several windows, or into several levels of a rollup, by an `Expand`.
-    return Node(replace(operator, overlaps="Expand" in made.added), (node,), out.id)
+    return replace(out, operator=replace(operator, overlaps="Expand" in made.added))
 
 
 def _session(keys: Sequence[T.StructField]) -> int | None:

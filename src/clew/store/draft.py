@@ -8,14 +8,14 @@ memory.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
 _IDS = ["source_a", "source_b"]
@@ -36,24 +36,15 @@ def split_draft(draft: Path, sink: str, source: str, edges_to: Path, rows_to: Pa
     """
     table = pa.concat_tables([pq.read_table(f, partitioning=None) for f in _files(draft)])
     ids = ["sink_a", "sink_b", *_IDS]
-    pairs = table.select(ids).group_by(ids).aggregate([])
-    pairs = pairs.sort_by([(name, "ascending") for name in ids])
-    count = pairs.num_rows
-    edges = {
-        "sink": pa.array([sink] * count, pa.string()),
-        "sink_a": pairs["sink_a"],
-        "sink_b": pairs["sink_b"],
-        "source": pa.array([source] * count, pa.string()),
-        "source_a": pairs["source_a"],
-        "source_b": pairs["source_b"],
-    }
-    put_table(pa.table(edges), edges_to)
+    ends = table.select(ids).group_by(ids).aggregate([])
+    ends = ends.sort_by([(name, "ascending") for name in ids])
+    put_table(_edges(sink, source, [ends[name] for name in ids]), edges_to)
     once = _once(table, _IDS)
     content = once.column("content").combine_chunks()
     fields = {content.type.field(i).name: each for i, each in enumerate(content.flatten())}
     rows = {"a": once.column("source_a"), "b": once.column("source_b"), **fields}
     put_table(pa.table(rows), rows_to)
-    return int(count)
+    return int(ends.num_rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,23 +79,29 @@ def split_carried(draft: Path, sink: str, prefix: str, most: int) -> Parts | Non
         parents = pc.list_parent_indices(array)
         fields = {f.name: pc.struct_field(elements, f.name) for f in elements.type}
         stream = name.removeprefix(prefix)
-        edges.append(
-            pa.table(
-                {
-                    "sink": pa.array([sink] * len(elements), pa.string()),
-                    "sink_a": table["_clew_a"].take(parents),
-                    "sink_b": table["_clew_b"].take(parents),
-                    "source": pa.array([stream] * len(elements), pa.string()),
-                    "source_a": fields["a"],
-                    "source_b": fields["b"],
-                }
-            )
-        )
+        sinks = [table[name].take(parents) for name in ("_clew_a", "_clew_b")]
+        edges.append(_edges(sink, stream, [*sinks, fields["a"], fields["b"]]))
         if "row" not in fields:
             nothing = pa.nulls(len(elements), pa.string())
             fields["row"] = pa.StructArray.from_arrays([nothing], ["_"])
         rows[stream] = _once(pa.table(fields), ["a", "b"])
     return Parts(pa.concat_tables(edges), rows)
+
+
+def _edges(sink: str, source: str, ends: Sequence[Any]) -> pa.Table:
+    """Name both ends of edges whose ids are given: the sink's halves, then the source's."""
+    sink_a, sink_b, source_a, source_b = ends
+    count = len(source_a)
+    return pa.table(
+        {
+            "sink": pa.array([sink] * count, pa.string()),
+            "sink_a": sink_a,
+            "sink_b": sink_b,
+            "source": pa.array([source] * count, pa.string()),
+            "source_a": source_a,
+            "source_b": source_b,
+        }
+    )
 
 
 def _values(path: Path) -> int:
@@ -127,9 +124,13 @@ def ids_in(files: Iterable[Path], a: str, b: str) -> set[tuple[int, int]]:
     found: set[tuple[int, int]] = set()
     for path in files:
         table = pq.read_table(path, columns=[a, b], partitioning=None)
-        once = table.group_by([a, b]).aggregate([])
-        found.update(zip(once.column(a).to_pylist(), once.column(b).to_pylist(), strict=True))
+        found |= pairs(table.group_by([a, b]).aggregate([]), a, b)
     return found
+
+
+def pairs(table: pa.Table, a: str, b: str) -> set[tuple[int, int]]:
+    """Return the ids that stand in two columns of a table."""
+    return set(zip(table[a].to_pylist(), table[b].to_pylist(), strict=True))
 
 
 def merge_folders(folder: Path) -> None:

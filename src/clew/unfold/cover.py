@@ -29,25 +29,23 @@ MOST_PARTS = 32
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A span of time in microseconds, both ends in it; None where it is open."""
+    """A span of time in microseconds, both ends in it."""
 
-    low: int | None = None
-    high: int | None = None
-
-    def meets(self, low: int, high: int) -> bool:
-        """Tell whether the two spans have a moment in common."""
-        return (self.low is None or high >= self.low) and (self.high is None or low <= self.high)
+    low: int
+    high: int
 
 
 @dataclass(frozen=True, slots=True)
 class Cover:
-    """The parts of a source that are needed, in order; all of it by default."""
+    """The parts of a source that are needed, in order; None for all of it."""
 
-    spans: tuple[Span, ...] = (Span(),)
+    spans: tuple[Span, ...] | None = None
 
     def meets(self, low: int, high: int) -> bool:
         """Tell whether a span of time has a moment in common with a part."""
-        return any(span.meets(low, high) for span in self.spans)
+        if self.spans is None:
+            return True
+        return any(high >= span.low and low <= span.high for span in self.spans)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +91,13 @@ def covers(tables: Sequence[pa.Table], reach: Reach) -> dict[str, Cover]:
 
 def covers_of_files(files: Sequence[Path], reach: Reach) -> dict[str, Cover]:
     """Find which parts of each source are needed for the rows in some files."""
-    tables = []
-    for path in files:
-        names = [n for n in pq.read_schema(path).names if n.startswith((LOW, HIGH))]
-        tables.append(pq.read_table(path, columns=names, partitioning=None))
+    tables = [pq.read_table(p, columns=span_columns(p), partitioning=None) for p in files]
     return covers(tables, reach)
+
+
+def span_columns(path: Path) -> list[str]:
+    """List the columns of a file that hold spans."""
+    return [name for name in pq.read_schema(path).names if name.startswith((LOW, HIGH))]
 
 
 def cover(lows: _Ints, highs: _Ints) -> Cover:

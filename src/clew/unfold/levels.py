@@ -40,7 +40,7 @@ SINK_B = "sink_b"
 _BROADCAST_ROWS = 500_000
 _FEW = 50_000
 _SAME_GROUP = f"{GROUP_A} = _clew_w_a AND {GROUP_B} = _clew_w_b"
-# What a row came too late for is no part of a session, even where it would fit: it was left out.
+# A session's rows are those whose own session, from their time to the end of the gap, lies in it.
 _IN_SESSION = f"{SESSION_FROM} >= _clew_w_from AND {SESSION_TO} <= _clew_w_to"
 
 

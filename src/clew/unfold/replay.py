@@ -23,7 +23,7 @@ from clew.capture.sets import SETS
 from clew.exceptions import ReplayError
 from clew.graph.columns import ID_A, ID_B, named
 from clew.graph.node import interpret
-from clew.store.draft import ids_in
+from clew.store.draft import ids_in, pairs
 from clew.unfold.tables import as_tables
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def replay(
     built = interpret(tables.node, WithoutLate(SETS, tables.late), check=False)
     rows = built.df
     attempts = [rows.filter(_narrowed(node, wanted.values)), rows] if wanted.values else [rows]
-    ids = set(zip(wanted.ids["a"].to_pylist(), wanted.ids["b"].to_pylist(), strict=True))
+    ids = pairs(wanted.ids, "a", "b")
     found: set[tuple[int, int]] = set()
     for attempt in attempts:
         kept = _kept(attempt, wanted.ids).select(*[named(c) for c in built.annotation.columns])

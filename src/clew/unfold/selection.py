@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from clew.capture.intervals import HIGH, LOW
 from clew.graph.columns import ID_A, ID_B, quote
+from clew.store.draft import pairs
+from clew.unfold.cover import span_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,7 +67,7 @@ def choose_rows(
     parts = []
     for file in files:
         path = root / file
-        table = pq.read_table(path, columns=_columns(path), partitioning=None)
+        table = pq.read_table(path, columns=["a", "b", *span_columns(path)], partitioning=None)
         kept = _chosen(table, selection, known)
         if left is not None:
             kept = kept.sort_by([("a", "ascending"), ("b", "ascending")]).slice(0, left)
@@ -79,7 +80,7 @@ def choose_rows(
 
 def values_of(root: Path, files: Sequence[str], ids: pa.Table) -> list[dict[str, Any]]:
     """Read what some rows hold."""
-    wanted = set(zip(ids["a"].to_pylist(), ids["b"].to_pylist(), strict=True))
+    wanted = pairs(ids, "a", "b")
     found: list[dict[str, Any]] = []
     for path in [root / file for file in files]:
         held = pq.read_table(path, columns=["a", "b"], partitioning=None)
@@ -95,17 +96,12 @@ def _meeting(node: Node, root: Path, files: Sequence[str], where: str) -> pa.Tab
     """Let Spark find the rows that meet a condition."""
     spark = node.plain.df.sparkSession
     rows = spark.read.parquet(*[str(root / file) for file in files])
-    spans = _columns(root / files[0])[2:]
+    spans = span_columns(root / files[0])
     # Under hidden names: the user's rows may have a column called `a`.
     own = [f"a AS {ID_A}", f"b AS {ID_B}", f"_metadata.file_path AS {_FILE}"]
     wide = rows.selectExpr("`row`.*", *own, *[quote(c) for c in spans])
     kept = [f"{ID_A} AS a", f"{ID_B} AS b", _FILE, *[quote(c) for c in spans]]
     return wide.filter(where).selectExpr(*kept).toArrow()
-
-
-def _columns(path: Path) -> list[str]:
-    spans = [n for n in pq.read_schema(path).names if n.startswith((LOW, HIGH))]
-    return ["a", "b", *spans]
 
 
 def _chosen(table: pa.Table, selection: Selection, known: set[tuple[int, int]]) -> pa.Table:

@@ -31,7 +31,7 @@ from clew.sources.identity import (
     KeptIdentity,
     file_path,
 )
-from clew.unfold.cover import Cover, Span
+from clew.unfold.cover import Cover
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -175,7 +175,7 @@ def _point(
 def _within(df: DataFrame, source: Source, cover: Cover) -> DataFrame:
     """Keep the rows in the parts that are needed; Spark skips row groups by the same condition."""
     name = span_column(source.origin)
-    if name is None or Span() in cover.spans:
+    if name is None or cover.spans is None:
         return df
     column = quote(name)
     parts = [

@@ -6,6 +6,7 @@ serve as a check of the queries too.
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import tempfile
 from dataclasses import dataclass, field
@@ -251,7 +252,18 @@ def _contents(
     if not mine:
         return []
     rows = con.execute('SELECT a, b, "row" FROM read_parquet(?)', [mine]).fetchall()
-    return [((a, b), row) for a, b, row in rows]
+    return [((a, b), _without_zone(row)) for a, b, row in rows]
+
+
+def _without_zone(value: Any) -> Any:
+    """Give all points in time in UTC, without saying so: files differ in whether they do."""
+    if isinstance(value, dict):
+        return {key: _without_zone(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_without_zone(each) for each in value]
+    if isinstance(value, dt.datetime) and value.tzinfo is not None:
+        return value.astimezone(dt.timezone.utc).replace(tzinfo=None)
+    return value
 
 
 def _is_content(path: Path, stream: str) -> bool:

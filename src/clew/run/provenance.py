@@ -23,7 +23,8 @@ from clew.exceptions import StoreError
 from clew.graph.columns import ID_A, ID_B, is_hidden, named, quote
 from clew.run.sink import FileSink, NoSink
 from clew.steps import reached
-from clew.store.commit import Commit, commit, is_committed, rows_in
+from clew.store.collect import put_rows
+from clew.store.commit import Commit, commit, committed_rows, is_committed, rows_in
 from clew.store.layout import batch_folder, edges_folder, rows_folder
 from clew.unfold.arrivals import parse_offsets
 from clew.unfold.carried import edges_of, source_rows, sources_of
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 OnError = Literal["fail", "gap"]
 _ROWS_PER_FILE = 500_000
 _SMALL = 200_000
+_FEW = 50_000
 _ANY_NUMBER = 1 << 20
 _log = logging.getLogger("clew")
 
@@ -125,7 +127,7 @@ class BatchJob:
         the store has, and the clean rows are taken from there.
         """
         folder = self._own_folder(root, batch)
-        _put(rows, folder)
+        self._compute(root, rows, batch, folder)
         files = sorted(folder.glob("*.parquet"))
         count = rows_in(folder)
         reached("batch computed", batch)
@@ -143,6 +145,11 @@ class BatchJob:
         if count:
             self.sink.done(self.run, batch)
         reached("batch done", batch)
+
+    def _compute(self, root: Path, rows: DataFrame, batch: int, folder: Path) -> None:
+        """Write a batch, through the driver if the batch before it had few rows."""
+        before = committed_rows(root, self.writer, self.run, batch - 1)
+        put_rows(rows, folder, few=before is not None and before <= _FEW)
 
     def _commit(
         self, root: Path, batch: int, count: int, edges: int | None, files: list[str]

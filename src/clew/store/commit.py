@@ -131,6 +131,16 @@ def is_committed(root: Path, writer: str, run: str, number: int) -> bool:
     return batch_file(root, writer, run, number).exists()
 
 
+def committed_rows(root: Path, writer: str, run: str, number: int) -> int | None:
+    """Return how many rows a batch has, if it is in the store."""
+    try:
+        said = read_json(batch_file(root, writer, run, number))
+    except FileNotFoundError:
+        return None
+    rows: int | None = said["sink_rows"]
+    return rows
+
+
 def commit(root: Path, batch: Commit) -> None:
     """Put a batch into the store for good."""
     path = batch_file(root, batch.writer, batch.run, batch.batch)

@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from clew.store.schema import normal
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
@@ -34,7 +36,7 @@ def split_draft(draft: Path, sink: str, source: str, edges_to: Path, rows_to: Pa
     Returns:
         The number of edges.
     """
-    table = pa.concat_tables([pq.read_table(f, partitioning=None) for f in _files(draft)])
+    table = pa.concat_tables([_read(f) for f in _files(draft)])
     ids = ["sink_a", "sink_b", *_IDS]
     ends = table.select(ids).group_by(ids).aggregate([])
     ends = ends.sort_by([(name, "ascending") for name in ids])
@@ -68,8 +70,7 @@ def split_carried(draft: Path, sink: str, prefix: str, most: int) -> Parts | Non
     names = [n for n in pq.read_schema(files[0]).names if n.startswith(prefix)]
     if sum(_values(path) for path in files) > most * max(1, len(names)):
         return None
-    read = [pq.read_table(f, partitioning=None, coerce_int96_timestamp_unit="us") for f in files]
-    table = pa.concat_tables(read).combine_chunks()
+    table = pa.concat_tables([_read(f) for f in files]).combine_chunks()
     edges, rows = [], {}
     for name in names:
         array = table[name].combine_chunks()
@@ -86,6 +87,13 @@ def split_carried(draft: Path, sink: str, prefix: str, most: int) -> Parts | Non
             fields["row"] = pa.StructArray.from_arrays([nothing], ["_"])
         rows[stream] = _once(pa.table(fields), ["a", "b"])
     return Parts(pa.concat_tables(edges), rows)
+
+
+def _read(path: Path) -> pa.Table:
+    """Read a file that Spark may have written, with the types that the store promises."""
+    kinds = [pa.field(f.name, normal(f.type)) for f in pq.read_schema(path)]
+    table = pq.read_table(path, partitioning=None, coerce_int96_timestamp_unit="us")
+    return table.cast(pa.schema(kinds))
 
 
 def _edges(sink: str, source: str, ends: Sequence[Any]) -> pa.Table:

@@ -23,6 +23,7 @@ from clew.capture.sets import SETS
 from clew.exceptions import ReplayError
 from clew.graph.columns import ID_A, ID_B, named
 from clew.graph.node import interpret
+from clew.store.collect import put_rows
 from clew.store.draft import ids_in, pairs
 from clew.unfold.tables import as_tables
 
@@ -82,7 +83,7 @@ def replay(
     found: set[tuple[int, int]] = set()
     for attempt in attempts:
         kept = _kept(attempt, wanted.ids).select(*[named(c) for c in built.annotation.columns])
-        kept.write.mode("overwrite").parquet(str(draft))
+        put_rows(kept, draft, few=wanted.ids.num_rows <= MOST_NARROWED)
         found = ids_in(sorted(draft.glob("*.parquet")), ID_A, ID_B)
         if found == ids:
             return

@@ -22,6 +22,7 @@ from clew.capture.pointers import Pointers
 from clew.exceptions import ReplayError
 from clew.graph.columns import named
 from clew.steps import reached
+from clew.store.collect import put_most, put_rows
 from clew.store.commit import Unfolded, commit_unfolded, rows_in
 from clew.store.draft import ids_in, merge_folders, split_draft
 from clew.store.layout import (
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
 
 _MOST_ROWS = 2_000_000
 _SMALL = 1_000_000
+_FEW_ROWS, _FEW_EDGES = 20_000, 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,7 @@ class Stage:
         self._reach = reach(node, whole=False)
         self._life = life(node)
         self._has_points = bool(pointed_sources(node))
+        self._had_few = True
 
     @property
     def has_points(self) -> bool:
@@ -240,9 +243,10 @@ class Stage:
         """Compute the edges once, with the rows at their ends, and lay both out."""
         edges_to = edges_folder(self.root, self.writer, name)
         outs, total = [edges_to], 0
+        rows = sum(each.rows for each in group)
         drafts = [edges_to / f"_draft-{number}" for number in range(len(found))]
         for number, each in enumerate(found):
-            each.edges.write.mode("overwrite").parquet(str(drafts[number]))
+            self._compute(each.edges, drafts[number], rows)
             reached("unfolded edges computed", number)
         self._check_whole(drafts, group)
         for number, (each, draft) in enumerate(zip(found, drafts, strict=True)):
@@ -258,6 +262,14 @@ class Stage:
         return total, [
             str(p.relative_to(self.root)) for out in outs for p in sorted(out.glob("*.parquet"))
         ]
+
+    def _compute(self, edges: DataFrame, draft: Path, rows: int) -> None:
+        """Write a draft, through the driver if there are few rows and the last had few edges."""
+        if rows <= _FEW_ROWS and self._had_few:
+            put_most(edges, draft, _FEW_EDGES)
+        else:
+            put_rows(edges, draft, few=False)
+        self._had_few = rows_in(draft) <= _FEW_EDGES
 
     def _check_whole(self, drafts: Sequence[Path], group: Sequence[Pending]) -> None:
         """Refuse to commit if a row of a stream lost its source rows."""

@@ -8,6 +8,7 @@ rows of a key, and with one key they follow each other in the file.
 from __future__ import annotations
 
 import datetime as dt
+import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -63,9 +64,10 @@ class Stream:
     per_trigger: int
 
 
+@functools.cache
 def write(data: Data, folder: Path, rows: int, *, batches: int) -> Stream:
     """Write data as files that a stream takes in so many batches; keep what is there."""
-    files = batches * -(-6 // batches)
+    files = batches * max(2, -(-6 // batches))
     place = folder / f"{data.name}-{rows}-{files}"
     table, closing = data.make(rows)
     if not place.exists():
@@ -77,7 +79,7 @@ def _reports(rows: int) -> tuple[pa.Table, pa.Table]:
     minutes = 100
     cars = max(2_000, rows // (2 * minutes))
     minutes = max(10, min(minutes, rows // (2 * cars)))
-    special = {"stopped": cars * 3 // 200, "accidents": cars // 400}
+    special = {"stopped": cars * 3 // 20, "accidents": cars // 40}
     table = linear_road.reports(cars=cars, minutes=minutes, seed=SEED, **special)
     return table, linear_road.closing_report(table)
 

@@ -37,15 +37,32 @@ def split_draft(draft: Path, sink: str, source: str, edges_to: Path, rows_to: Pa
         The number of edges.
     """
     table = pa.concat_tables([_read(f) for f in _files(draft)])
-    ids = ["sink_a", "sink_b", *_IDS]
-    ends = table.select(ids).group_by(ids).aggregate([])
-    ends = ends.sort_by([(name, "ascending") for name in ids])
-    put_table(_edges(sink, source, [ends[name] for name in ids]), edges_to)
+    count = _put_edges(table, sink, source, edges_to)
     once = _once(table, _IDS)
     content = once.column("content").combine_chunks()
     fields = {content.type.field(i).name: each for i, each in enumerate(content.flatten())}
     rows = {"a": once.column("source_a"), "b": once.column("source_b"), **fields}
     put_table(pa.table(rows), rows_to)
+    return count
+
+
+def split_ends(draft: Path, sink: str, source: str, edges_to: Path) -> tuple[int, pa.Table]:
+    """Lay out the edges of a draft that has no content.
+
+    Returns:
+        The number of edges, and the ids `a`, `b` of the source rows, each once.
+    """
+    table = pa.concat_tables([_read(f) for f in _files(draft)])
+    ids = table.select(_IDS).group_by(_IDS).aggregate([]).rename_columns(["a", "b"])
+    return _put_edges(table, sink, source, edges_to), ids
+
+
+def _put_edges(table: pa.Table, sink: str, source: str, folder: Path) -> int:
+    """Write the edges of a draft, each once; return how many there are."""
+    ids = ["sink_a", "sink_b", *_IDS]
+    ends = table.select(ids).group_by(ids).aggregate([])
+    ends = ends.sort_by([(name, "ascending") for name in ids])
+    put_table(_edges(sink, source, [ends[name] for name in ids]), folder)
     return int(ends.num_rows)
 
 

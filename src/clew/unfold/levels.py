@@ -8,6 +8,7 @@ once for each aggregation that reads it.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -109,6 +110,7 @@ class Unfolding:
         self._nodes = {each.id: each for each in tables.node.walk()}
         self._levels: dict[str, Level] = {}
         self._held: list[DataFrame] = []
+        self._counter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="clew-levels")
 
     def follow(self, rows: DataFrame, annotation: Pointers, count: int) -> list[Found]:
         """Follow the pointers of sink rows to their source rows.
@@ -149,13 +151,14 @@ class Unfolding:
                     _Path(found, has_content, repeats, rows.count)
                 )
                 continue
-            level = self._level(slot.target)
             parts = [f"{pointer(i, part)} AS _clew_w_{part}" for part in slot.parts]
             wanted = rows.df.selectExpr(SINK_A, SINK_B, *parts)
             wanted = wanted.filter("_clew_w_a IS NOT NULL")
             several = bool(rows.depth) or len(annotation.slots) > 1
             wanted = wanted.dropDuplicates() if several else wanted
-            wanted, count = self._counted(wanted) if rows.depth else (wanted, rows.count)
+            counting = self._counter.submit(self._counted, wanted, rows)
+            level = self._level(slot.target)  # planned while the groups are computed
+            wanted, count = counting.result()
             wanted = F.broadcast(wanted) if count <= _BROADCAST_ROWS else wanted
             same = _SAME_GROUP if slot.kind == "group" else f"{_SAME_GROUP} AND {_IN_SESSION}"
             joined = level.rows.join(wanted, F.expr(same))
@@ -163,14 +166,21 @@ class Unfolding:
             below = _Rows(joined, level.annotation, count, repeats, rows.depth + 1)
             self._follow(below, paths)
 
-    def _counted(self, wanted: DataFrame) -> tuple[DataFrame, int]:
+    def _counted(self, wanted: DataFrame, rows: _Rows) -> tuple[DataFrame, int]:
         """Compute the groups of a level: how many there are decides how their rows are found."""
+        if not rows.depth:
+            return wanted, rows.count
+        if rows.count <= _FEW // 10:
+            table = wanted.limit(_FEW + 1).toArrow()
+            if table.num_rows <= _FEW:
+                return wanted.sparkSession.createDataFrame(table), table.num_rows
         held = wanted.persist()
         self._held.append(held)
         return held, held.count()
 
     def close(self) -> None:
         """Let go of what was computed on the way."""
+        self._counter.shutdown()
         for each in self._held:
             each.unpersist()
 

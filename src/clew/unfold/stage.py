@@ -24,7 +24,7 @@ from clew.graph.columns import named
 from clew.steps import reached
 from clew.store.collect import put_most, put_rows
 from clew.store.commit import Unfolded, commit_unfolded, rows_in
-from clew.store.draft import ids_in, merge_folders, split_draft
+from clew.store.draft import ids_in, merge_folders, split_draft, split_ends
 from clew.store.layout import (
     EDGES,
     ROWS,
@@ -291,8 +291,19 @@ class Stage:
         self, unfolding: Unfolding, found: Found, draft: Path, edges: Path, rows: Path
     ) -> int:
         count = rows_in(draft)
-        if found.has_content and count <= _SMALL:
+        if count > _SMALL:
+            return self._lay_out_many(unfolding, found, draft, edges, rows)
+        if found.has_content:
             return split_draft(draft, self.writer, found.source, edges, rows)
+        total, ids = split_ends(draft, self.writer, found.source, edges)
+        wanted = F.broadcast(self.spark.createDataFrame(ids))
+        contents = unfolding.rows_of(found.source).join(wanted, ["a", "b"])
+        put_rows(_apart(contents), rows, few=ids.num_rows <= _FEW_EDGES)
+        return total
+
+    def _lay_out_many(
+        self, unfolding: Unfolding, found: Found, draft: Path, edges: Path, rows: Path
+    ) -> int:
         held = self.spark.read.parquet(str(draft))
         if found.repeats:
             held = held.dropDuplicates([SINK_A, SINK_B, "source_a", "source_b"])
@@ -306,20 +317,19 @@ class Stage:
         )
         ordered = named_edges.coalesce(2).sortWithinPartitions(SINK_A, SINK_B, *ends)
         ordered.write.mode("overwrite").parquet(str(edges))
-        _contents(unfolding, found, held, count).write.mode("overwrite").parquet(str(rows))
+        ids = [named("source_a").alias("a"), named("source_b").alias("b")]
+        if found.has_content:
+            contents = held.select(*ids, "content").dropDuplicates(["a", "b"])
+        else:
+            wanted = held.select(*ids).dropDuplicates()
+            contents = unfolding.rows_of(found.source).join(wanted, ["a", "b"])
+        _apart(contents).coalesce(2).write.mode("overwrite").parquet(str(rows))
         return rows_in(edges)
 
 
-def _contents(unfolding: Unfolding, found: Found, edges: DataFrame, count: int) -> DataFrame:
-    """Return the content of the source rows that contributed, each once."""
-    ids = [named("source_a").alias("a"), named("source_b").alias("b")]
-    if found.has_content:
-        rows = edges.select(*ids, "content").dropDuplicates(["a", "b"])
-    else:
-        wanted = edges.select(*ids).dropDuplicates()
-        wanted = F.broadcast(wanted) if count < _MOST_ROWS else wanted
-        rows = unfolding.rows_of(found.source).join(wanted, ["a", "b"])
-    return rows.select("a", "b", "content.segment", "content.time", "content.row").coalesce(2)
+def _apart(contents: DataFrame) -> DataFrame:
+    """Return source rows in the form that the store keeps them in."""
+    return contents.select("a", "b", "content.segment", "content.time", "content.row")
 
 
 def _annotation(root: Path, writer: str, node: Node) -> Pointers:

@@ -143,9 +143,11 @@ def _synthetic_case(size: int, overlap: int) -> Case:
     )
 
 
-def _workload(query: str, data: Data, make: Callable[[Any], Any], quick_rows: int = 0) -> Case:
-    """Take two million rows in ten batches: a stream is more than one batch."""
-    return Case(query, data, 2_100_000, quick_rows, make, _LAZY, batches=10)
+def _workload(
+    query: str, data: Data, make: Callable[[Any], Any], quick_rows: int = 0, batches: int = 8
+) -> Case:
+    """Take two million rows in several batches: a stream is more than one."""
+    return Case(query, data, 2_100_000, quick_rows, make, _LAZY, batches=batches)
 
 
 def _with_sets(case: Case) -> Case:
@@ -157,21 +159,21 @@ WORKLOADS = (
     _workload("linear_road_stopped_cars", REPORTS, linear_road.stopped_cars, 100_000),
     _workload("linear_road_accidents", REPORTS, linear_road.accidents_from_reports),
     _workload("smart_grid_blackouts", READINGS, smart_grid.blackouts),
-    _workload("smart_grid_anomalies", READINGS, smart_grid.anomalies),
+    _workload("smart_grid_anomalies", READINGS, smart_grid.anomalies, batches=6),
 )
 UNFILTERED = (
     Case(
         "unfiltered_window_rocksdb",
         REPORTS,
-        rows=150_000,
+        rows=100_000,
         quick_rows=0,
         make=fast_cars,
         captures=_LAZY,
         batches=2,
         state_store="rocksdb",
     ),
-    Case("unfiltered_window_memory", REPORTS, 800_000, 100_000, fast_cars, _LAZY, batches=4),
-    Case("unfiltered_window_memory", REPORTS, 200_000, 100_000, fast_cars, ("sets",)),
+    Case("unfiltered_window_memory", REPORTS, 500_000, 100_000, fast_cars, _LAZY, batches=3),
+    Case("unfiltered_window_memory", REPORTS, 100_000, 0, fast_cars, ("sets",)),
 )
 RETRIEVAL = Case(
     "retrieval",

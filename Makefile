@@ -7,7 +7,7 @@ RUN := tools/run
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check prove bench-backward bench-overhead clean
+.PHONY: help demo test test-kafka check prove bench-backward bench-overhead clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -23,6 +23,9 @@ demo: $(READY) ## stream Linear Road reports, then ask why an accident alert was
 
 test: $(READY) ## run all tests
 	@$(RUN) python -m pytest
+
+test-kafka: $(READY) ## run the tests that need Kafka, against a broker of their own
+	@$(RUN) tools/test-kafka
 
 check: $(READY) ## format, lint, types
 	@$(RUN) ruff format --check .

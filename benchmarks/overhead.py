@@ -3,7 +3,8 @@
 Runs each query of `queries` plain and with each capture, in one process, in turns, and compares the
 runs of a turn with each other: the order is reversed from one turn to the next, so that a machine
 that gets slower or faster does so for all alike. A first turn on a tenth of the rows, and three
-for the first query, warm up and are dropped. Writes `benchmarks/results/overhead.json`, one row per query and capture:
+for the first query, warm up and are dropped. Writes `benchmarks/results/overhead.json`, one row per
+query and capture:
 
 | field | means |
 |---|---|

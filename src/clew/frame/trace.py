@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from clew.capture.algebra import Origin
@@ -11,12 +12,25 @@ from clew.graph.columns import refuse_reserved, sole
 from clew.graph.node import Node
 from clew.operators.source import Source
 from clew.sources.again import read_again
-from clew.sources.identity import choose_identity
+from clew.sources.identity import KafkaIdentity, choose_identity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import DataFrame
+
+    from clew.sources.identity import Identity
+
+_KAFKA_COLUMNS = (
+    "key",
+    "value",
+    "topic",
+    "partition",
+    "offset",
+    "timestamp",
+    "timestampType",
+    "headers",
+)
 
 
 def trace(
@@ -26,7 +40,7 @@ def trace(
     event_time: str | None = None,
     id: str | Sequence[str] | None = None,
     content: bool = True,
-    again: DataFrame | None = None,
+    again: DataFrame | Mapping[str, str] | None = None,
     point: Sequence[str] | bool = False,
 ) -> TracedFrame:
     """Wrap a DataFrame, streaming or batch, so that its rows can be traced.
@@ -41,7 +55,9 @@ def trace(
             row ids of Delta or Iceberg, position in a Parquet file, and last a hash of the content.
         content: Keep the content of source rows that contributed. Without it answers hold ids only.
         again: The same rows as a table, for a stream that clew cannot read a second time by
-            itself: `spark.read.schema(s).json("in/")`. Parquet and ORC files need none.
+            itself: `spark.read.schema(s).json("in/")`. Parquet and ORC files need none. For a
+            stream of Kafka topics, the options with which Kafka is reached:
+            `{"kafka.bootstrap.servers": "host:9092"}`.
         point: Keep a connection point for a stream that cannot be read again at all: a side query
             copies these columns (all with `True`) into the store, as long as they can matter.
 
@@ -70,6 +86,31 @@ def trace(
         raise SourceError(msg)
     identity = choose_identity(df, id)
     origin = Origin(name, identity, df.schema, event_time, content)
+    _check_again(df, identity, again)
+    kept = _kept(df, event_time, point)
+    return TracedFrame(Node(Source(origin, df, read_again(df, identity, again, kept))))
+
+
+def _check_again(
+    df: DataFrame, identity: Identity, again: DataFrame | Mapping[str, str] | None
+) -> None:
+    if isinstance(again, Mapping):
+        if not df.isStreaming or not isinstance(identity, KafkaIdentity):
+            msg = (
+                "`again` was given options, which say how to reach Kafka, and the source is no "
+                'stream of Kafka records.\n\nTrace what `spark.readStream.format("kafka")` loads; '
+                "for other sources, hand in a table with the same rows."
+            )
+            raise SourceError(msg)
+        if set(df.columns) - set(_KAFKA_COLUMNS):
+            msg = (
+                f"the source has columns that Kafka does not give, such as "
+                f"`{min(set(df.columns) - set(_KAFKA_COLUMNS))}`, so reading the topics again "
+                "would not give it.\n\nTrace the stream as it is loaded, and add columns to the "
+                "traced frame."
+            )
+            raise SourceError(msg)
+        return
     if again is not None and (again.isStreaming or again.schema.names != df.schema.names):
         msg = (
             "`again` must be a table with the columns of the source, "
@@ -77,8 +118,6 @@ def trace(
             "`spark.read` and the same schema."
         )
         raise SourceError(msg)
-    kept = _kept(df, event_time, point)
-    return TracedFrame(Node(Source(origin, df, read_again(df, identity, again, kept))))
 
 
 def _kept(df: DataFrame, event_time: str | None, point: Sequence[str] | bool) -> list[str] | None:

@@ -26,6 +26,7 @@ from clew.steps import reached
 from clew.store.collect import put_rows
 from clew.store.commit import Commit, commit, committed_rows, is_committed, rows_in
 from clew.store.layout import batch_folder, edges_folder, rows_folder
+from clew.store.packed import pack_folder
 from clew.unfold.arrivals import parse_offsets
 from clew.unfold.carried import edges_of, source_rows, sources_of
 
@@ -208,6 +209,8 @@ class BatchJob:
         edges_to = edges_folder(root, self.writer, name)
         edges = _put(edges_of(rows, self.writer, streams), edges_to, count)
         reached("edges written", batch)
+        pack_folder(edges_to)
+        reached("edges packed", batch)
         outs = [edges_to]
         for stream, frame in self._contents(rows, streams):
             out = rows_folder(root, self.writer, name, stream)

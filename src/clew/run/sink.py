@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pyspark.sql import functions as F
+
 from clew.exceptions import WriterError
 from clew.model import RowId
 from clew.steps import reached
@@ -75,11 +77,22 @@ class FormatSink(NoSink):
     options: dict[str, Any] = field(default_factory=dict)
 
     def write(self, clean: DataFrame, run: str, batch: int) -> None:
+        if self.format == "kafka":
+            clean = _with_id_header(clean)
         writer = clean.write.format(self.format).options(**self.options)
         if self.format == "delta":
             # Delta skips a transaction that it has seen from this application.
             writer = writer.option("txnAppId", f"clew-{run}").option("txnVersion", batch)
         writer.mode("append").save()
+
+
+def _with_id_header(clean: DataFrame) -> DataFrame:
+    """Send a row's id along as a header, where a topic's record has room for it."""
+    if "clew_id" not in clean.columns:
+        return clean
+    own = "array(struct('clew_id' AS key, CAST(clew_id AS BINARY) AS value))"
+    headers = f"concat(coalesce(headers, array()), {own})" if "headers" in clean.columns else own
+    return clean.withColumn("headers", F.expr(headers)).drop("clew_id")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,16 @@
 """Reading a source a second time, as a table.
 
 A batch source is its own second reading. Of a stream Spark's public plan tells the format and the
-folder, which is enough for formats without options that change rows (Parquet, ORC). For all others
-the user may hand in the table: `clew.trace(stream, "name", again=spark.read...)`.
+folder, which is enough for formats without options that change rows (Parquet, ORC). Of Kafka the
+user says how to reach it. For all others the user may hand in the table:
+`clew.trace(stream, "name", again=spark.read...)`.
 """
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -39,6 +42,7 @@ class Again:
         folder: The folder that the stream reads.
         is_stream: The source itself is a stream, whose rows came in batches.
         point: The columns that a connection point keeps of it, if it cannot be read again itself.
+        options: How Kafka is reached, for a source of topics.
     """
 
     table: DataFrame | None = None
@@ -46,6 +50,7 @@ class Again:
     folder: str | None = None
     is_stream: bool = False
     point: tuple[str, ...] | None = None
+    options: tuple[tuple[str, str], ...] = ()
 
     def read(
         self, like: DataFrame, schema: StructType, files: Sequence[str] | None = None
@@ -66,6 +71,29 @@ class Again:
             return reader.load(self.folder)
         return reader.option("basePath", self.folder).load([_literal(each) for each in files])
 
+    def read_topics(
+        self, like: DataFrame, ends: Mapping[tuple[str, int], int], since_ms: int | None
+    ) -> DataFrame:
+        """Read topics from a time on.
+
+        Args:
+            like: The source as it was traced, for its session.
+            ends: The partitions to read, and the offset to end before.
+            since_ms: No record before this time is needed, in milliseconds; None for all.
+        """
+        if not ends:
+            return like.sparkSession.createDataFrame([], like.schema)
+        until: dict[str, dict[str, int]] = {}
+        for (topic, partition), end in ends.items():
+            until.setdefault(topic, {})[str(partition)] = end
+        parts = {topic: [int(p) for p in partitions] for topic, partitions in until.items()}
+        reader = like.sparkSession.read.format("kafka").options(**dict(self.options))
+        reader = reader.option("assign", json.dumps(parts))
+        if since_ms is not None:
+            reader = reader.option("startingTimestamp", str(max(0, since_ms)))
+            reader = reader.option("startingOffsetsByTimestampStrategy", "latest")
+        return reader.option("endingOffsets", json.dumps(until)).load()
+
 
 def _literal(path: str) -> str:
     """Spell a file's path so that Spark's reader takes it as it is.
@@ -82,7 +110,7 @@ def _literal(path: str) -> str:
 def read_again(
     df: DataFrame,
     identity: Identity,
-    table: DataFrame | None,
+    table: DataFrame | Mapping[str, str] | None,
     point: Sequence[str] | None = None,
 ) -> Again | str:
     """Find out how a source can be read a second time, or why it can not.
@@ -90,9 +118,11 @@ def read_again(
     Args:
         df: The source.
         identity: How its rows are told apart.
-        table: The same rows as a table, if the user has one.
+        table: The same rows as a table, if the user has one; or how to reach Kafka.
         point: The columns that a connection point shall keep, if the user wants one.
     """
+    if isinstance(table, Mapping):
+        return Again(None, is_stream=True, options=tuple(table.items()))
     if not df.isStreaming:
         return Again(table if table is not None else df)
     has_file = offers_file(df)

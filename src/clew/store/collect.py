@@ -51,15 +51,24 @@ def put_rows(rows: DataFrame, folder: Path, *, few: bool) -> None:
 def put_most(rows: DataFrame, folder: Path, most: int) -> None:
     """Compute rows into a folder, through the driver unless there are more than `most`.
 
-    No task holds more than that before it is known; then they are computed again. So this is for
-    rows that are made from data at rest.
+    The driver never holds more than that; if there are more, they are computed again. So this is
+    for rows that are made from data at rest.
     """
-    table = _collected(rows.limit(most + 1))
+    table = _collected(first_rows(rows, most + 1))
     if table is None or table.num_rows > most:
         put_rows(rows, folder, few=False)
         return
     shutil.rmtree(folder, ignore_errors=True)
     put_table(table, folder)
+
+
+def first_rows(rows: DataFrame, most: int) -> DataFrame:
+    """Return some of the rows, so many at most.
+
+    They pass through a shuffle first. A limit right behind a scan and a join makes Spark's
+    generated code for those twice as slow.
+    """
+    return rows.repartition(1).limit(most)
 
 
 def _collected(rows: DataFrame) -> pa.Table | None:

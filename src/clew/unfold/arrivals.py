@@ -23,10 +23,13 @@ from clew.exceptions import ReplayError
 from clew.store.layout import batches_folder, parse_batch_folder, read_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+
+_End = tuple[int, dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,18 +41,27 @@ class Offsets:
 
 
 @dataclass(frozen=True, slots=True)
+class Stretch:
+    """The offsets that a batch read of a partition: from `first` to before `end`."""
+
+    first: int
+    end: int
+    batch: int
+
+
+@dataclass(frozen=True, slots=True)
 class Arrivals:
     """When rows came in.
 
     Attributes:
         batches: Every batch that is known.
         files: The batch that read each file, by normalised path.
-        topics: Of each topic and partition, the offsets that batches ended before, ascending.
+        topics: Of each topic and partition, what batches read of it, ascending.
     """
 
     batches: Mapping[int, Offsets]
     files: Mapping[str, int] = field(default_factory=dict)
-    topics: Mapping[tuple[str, int], tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    topics: Mapping[tuple[str, int], tuple[Stretch, ...]] = field(default_factory=dict)
 
     def late_us(self, batch: int) -> int | None:
         """Return the watermark by which a batch judged lateness, in microseconds."""
@@ -109,8 +121,15 @@ def read_arrivals(
         ReplayError: There is no checkpoint, or it does not say.
     """
     batches = dict(kept) if kept else _offsets(spark, checkpoint)
-    ends = sorted((n, each.ends) for n, each in batches.items())
-    return Arrivals(batches, _files(spark, checkpoint, ends), _topics(ends))
+    ends: list[list[_End]] = []
+    for number, planned in sorted(batches.items()):
+        for source, line in enumerate(planned.ends):
+            end = _json(line)
+            ends += [[] for _ in range(source + 1 - len(ends))]
+            if isinstance(end, dict):
+                ends[source].append((number, end))
+    logs = _logs(spark, checkpoint) if any(ends) else {}
+    return Arrivals(batches, _files(ends, logs), _topics(ends, logs))
 
 
 def last_committed(spark: SparkSession, checkpoint: str) -> int:
@@ -146,55 +165,74 @@ def _offsets(spark: SparkSession, checkpoint: str) -> dict[int, Offsets]:
     return {int(row.name): parse_offsets(row.value) for row in texts if row.name.isdigit()}
 
 
+def _logs(spark: SparkSession, checkpoint: str) -> dict[int, list[dict[str, Any]]]:
+    """Read what the sources of a query noted: the files they found, or where topics began."""
+    place = F.regexp_extract(F.col("_metadata.file_path"), r"/sources/(\d+)/[^/]+$", 1)
+    lines = spark.read.text(f"{checkpoint}/sources/*").filter("value like '{%'")
+    found: dict[int, list[dict[str, Any]]] = {}
+    for row in lines.select(place.cast("int").alias("source"), "value").collect():
+        found.setdefault(row.source, []).append(json.loads(row.value))
+    return found
+
+
 def _files(
-    spark: SparkSession, checkpoint: str, ends: Iterable[tuple[int, tuple[str, ...]]]
+    ends: Sequence[Sequence[_End]], logs: Mapping[int, Sequence[Mapping[str, Any]]]
 ) -> dict[str, int]:
     """Assign each file to the batch that read it."""
-    steps: dict[int, list[tuple[int, int]]] = {}
-    for batch, lines in ends:
-        for source, line in enumerate(lines):
-            end = _json(line)
-            if isinstance(end, dict) and "logOffset" in end:
-                steps.setdefault(source, []).append((int(end["logOffset"]), batch))
-    if not steps:
-        return {}
     found: dict[str, int] = {}
-    place = F.regexp_extract(F.col("_metadata.file_path"), r"/sources/(\d+)/[^/]+$", 1)
-    logs = spark.read.text(f"{checkpoint}/sources/*").filter("value like '{%'")
-    offsets = {source: [offset for offset, _ in reached] for source, reached in steps.items()}
     # A source that the query reads in two places has one log and several ends, all the same.
-    for row in logs.select(place.cast("int").alias("source"), "value").collect():
-        entry = json.loads(row.value)
-        reached = steps[row.source]
-        at = bisect.bisect_left(offsets[row.source], int(entry["batchId"]))
-        if at == len(reached):
-            continue  # listed, but no batch has read it yet
-        path, batch = normal_path(entry["path"]), reached[at][1]
-        if found.setdefault(path, batch) != batch:
-            msg = (
-                f"`{path}` was read twice by the query, in batches {found[path]} and {batch}, so "
-                "which of its rows were late cannot be told.\n\nTrace the source once and use "
-                "the traced frame twice."
-            )
-            raise ReplayError(msg)
+    for source, log in logs.items():
+        steps = [(int(end["logOffset"]), batch) for batch, end in ends[source] if _of_files(end)]
+        offsets = [offset for offset, _ in steps]
+        for entry in log if steps else ():
+            at = bisect.bisect_left(offsets, int(entry["batchId"]))
+            if at == len(steps):
+                continue  # listed, but no batch has read it yet
+            path, batch = normal_path(entry["path"]), steps[at][1]
+            if found.setdefault(path, batch) != batch:
+                raise _read_twice(path, found[path], batch)
     return found
 
 
 def _topics(
-    ends: Iterable[tuple[int, tuple[str, ...]]],
-) -> dict[tuple[str, int], tuple[tuple[int, int], ...]]:
-    """Note, for each partition of a topic, up to which offset each batch read."""
-    found: dict[tuple[str, int], list[tuple[int, int]]] = {}
-    for batch, lines in ends:
-        for line in lines:
-            end = _json(line)
-            if not isinstance(end, dict) or "logOffset" in end:
+    ends: Sequence[Sequence[_End]], logs: Mapping[int, Sequence[Mapping[str, Any]]]
+) -> dict[tuple[str, int], tuple[Stretch, ...]]:
+    """Note, for each partition of a topic, what each batch read of it."""
+    found: dict[tuple[str, int], tuple[Stretch, ...]] = {}
+    for source, reached in enumerate(ends):
+        # Where the first batch began is in the log; a partition that came later is read whole.
+        (begun, *_) = logs.get(source) or [{}]
+        here: dict[tuple[str, int], list[Stretch]] = {}
+        for batch, end in reached:
+            if _of_files(end):
                 continue
-            for topic, partitions in end.items():
-                if isinstance(partitions, dict):
-                    for partition, offset in partitions.items():
-                        found.setdefault((topic, int(partition)), []).append((int(offset), batch))
-    return {key: tuple(reached) for key, reached in found.items()}
+            for key, offset in _partitions(end):
+                known = here.setdefault(key, [])
+                first = known[-1].end if known else dict(_partitions(begun)).get(key, 0)
+                if offset > first:
+                    known.append(Stretch(first, offset, batch))
+        for key, read in here.items():
+            if found.setdefault(key, tuple(read)) != tuple(read):
+                raise _read_twice(f"{key[0]}-{key[1]}", found[key][0].batch, read[0].batch)
+    return found
+
+
+def _of_files(end: Mapping[str, Any]) -> bool:
+    return "logOffset" in end
+
+
+def _partitions(offsets: Mapping[str, Any]) -> Iterator[tuple[tuple[str, int], int]]:
+    for topic, partitions in offsets.items():
+        if isinstance(partitions, dict):
+            for partition, offset in partitions.items():
+                yield (topic, int(partition)), int(offset)
+
+
+def _read_twice(what: str, one: int, other: int) -> ReplayError:
+    return ReplayError(
+        f"`{what}` was read twice by the query, in batches {one} and {other}, so which of its "
+        "rows were late cannot be told.\n\nTrace the source once and use the traced frame twice."
+    )
 
 
 def _json(line: str) -> Any:

@@ -29,6 +29,7 @@ from clew.capture.pointers import (
 from clew.graph.columns import ID_A, ID_B
 from clew.graph.node import interpret
 from clew.operators.source import Source
+from clew.store.collect import first_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -132,7 +133,7 @@ class Unfolding:
             edges = parts[0].edges.select(*columns)
             for more in parts[1:]:
                 edges = edges.unionByName(more.edges.select(*columns))
-            if repeats and not whole:
+            if repeats and not whole and not few:
                 edges, repeats = edges.dropDuplicates(), False
             out.append(Found(source, edges, whole, repeats))
         return out
@@ -155,8 +156,7 @@ class Unfolding:
             wanted = rows.df.selectExpr(SINK_A, SINK_B, *parts)
             wanted = wanted.filter("_clew_w_a IS NOT NULL")
             several = bool(rows.depth) or len(annotation.slots) > 1
-            wanted = wanted.dropDuplicates() if several else wanted
-            counting = self._counter.submit(self._counted, wanted, rows)
+            counting = self._counter.submit(self._counted, wanted, rows, several=several)
             level = self._level(slot.target)  # planned while the groups are computed
             wanted, count = counting.result()
             wanted = F.broadcast(wanted) if count <= _BROADCAST_ROWS else wanted
@@ -166,14 +166,16 @@ class Unfolding:
             below = _Rows(joined, level.annotation, count, repeats, rows.depth + 1)
             self._follow(below, paths)
 
-    def _counted(self, wanted: DataFrame, rows: _Rows) -> tuple[DataFrame, int]:
+    def _counted(self, wanted: DataFrame, rows: _Rows, *, several: bool) -> tuple[DataFrame, int]:
         """Compute the groups of a level: how many there are decides how their rows are found."""
+        if rows.depth and rows.count <= _FEW // 10:
+            table = first_rows(wanted, _FEW + 1).toArrow()
+            if table.num_rows <= _FEW:
+                table = table.group_by(table.column_names).aggregate([])
+                return wanted.sparkSession.createDataFrame(table), table.num_rows
+        wanted = wanted.dropDuplicates() if several else wanted
         if not rows.depth:
             return wanted, rows.count
-        if rows.count <= _FEW // 10:
-            table = wanted.limit(_FEW + 1).toArrow()
-            if table.num_rows <= _FEW:
-                return wanted.sparkSession.createDataFrame(table), table.num_rows
         held = wanted.persist()
         self._held.append(held)
         return held, held.count()

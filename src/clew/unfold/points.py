@@ -54,8 +54,9 @@ def held_up_to(
         missing = [batch for path, batch in main.files.items() if path not in taken]
         ready = min([ready, *[batch - 1 for batch in missing]])
         for place, reached in main.topics.items():
-            end = max((e for e, batch in side.topics.get(place, ()) if batch <= last), default=0)
-            ready = min([ready, *[batch - 1 for offset, batch in reached if offset > end]])
+            held = [each for each in side.topics.get(place, ()) if each.batch <= last]
+            end = held[-1].end if held else 0
+            ready = min([ready, *[each.batch - 1 for each in reached if each.end > end]])
     return ready if ready >= 0 else None
 
 

@@ -34,13 +34,13 @@ from clew.sources.identity import (
 from clew.unfold.cover import Cover
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
     from clew.graph.node import Node
-    from clew.unfold.arrivals import Arrivals
+    from clew.unfold.arrivals import Arrivals, Stretch
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 _PATH = "_clew_path"
@@ -111,8 +111,7 @@ def _stream(
     assert isinstance(again, Again)
     schema = source.origin.schema
     if isinstance(source.origin.identity, KafkaIdentity):
-        table = again.read(source.df, schema)
-        return _within(_topic_lateness(table, arrivals, last_batch), source, cover), 0
+        return _topics(source, cover, arrivals, last_batch), 0
     time = span_column(source.origin)
     known = {
         path: batch
@@ -155,9 +154,8 @@ def _point(
         else spark.createDataFrame([], with_ids)
     )
     if isinstance(source.origin.identity, KafkaIdentity):
-        place = F.regexp_extract(KEPT_SEGMENT, r"^(.*)-(\d+)$", 1)
-        number = F.regexp_extract(KEPT_SEGMENT, r"^(.*)-(\d+)$", 2).cast("int")
-        judged = _topic_lateness(table, arrivals, last_batch, (place, number, F.col(KEPT_B)))
+        stretches = _read_until(arrivals, last_batch)
+        judged = _judged(table, (KEPT_SEGMENT, KEPT_B), stretches, arrivals)
     else:
         known = [
             (path, arrivals.late_us(batch))
@@ -186,29 +184,66 @@ def _within(df: DataFrame, source: Source, cover: Cover) -> DataFrame:
     return df.filter(" OR ".join([f"{column} IS NULL", *parts]))
 
 
-def _topic_lateness(
+def _topics(source: Source, cover: Cover, arrivals: Arrivals, last_batch: int | None) -> DataFrame:
+    """Read the needed part of a stream's topics, with the watermark each record was judged by."""
+    again = source.again
+    assert isinstance(again, Again)
+    stretches = _read_until(arrivals, last_batch)
+    if not again.options:
+        table = again.read(source.df, source.origin.schema)
+    else:
+        ends = {key: read[-1].end for key, read in stretches.items()}
+        # The first record at or after a time is found by Kafka; no earlier one can be needed.
+        # The end is where the query stopped: times need not ascend, so a later one may be.
+        is_timed = span_column(source.origin) == "timestamp" and cover.spans
+        since = min(span.low for span in cover.spans) // 1000 if is_timed and cover.spans else None
+        table = again.read_topics(source.df, ends, since)
+    judged = _judged(table, ("concat_ws('-', topic, `partition`)", "`offset`"), stretches, arrivals)
+    return _within(judged, source, cover)
+
+
+def _read_until(arrivals: Arrivals, last_batch: int | None) -> dict[tuple[str, int], list[Stretch]]:
+    """Return what was read of each partition up to a batch."""
+    kept = {
+        key: [each for each in read if last_batch is None or each.batch <= last_batch]
+        for key, read in arrivals.topics.items()
+    }
+    return {key: read for key, read in kept.items() if read}
+
+
+def _judged(
     table: DataFrame,
+    place: tuple[str, str],
+    stretches: Mapping[tuple[str, int], Sequence[Stretch]],
     arrivals: Arrivals,
-    last_batch: int | None,
-    place: tuple[Column, Column, Column] | None = None,
 ) -> DataFrame:
-    """Find the batch of each record by its topic, partition and offset."""
-    at = place or (F.col("topic"), F.col("partition"), F.col("offset"))
-    late: Column = F.lit(None).cast("bigint")
-    seen: Column = F.lit(False)
-    for (topic, partition), reached in arrivals.topics.items():
-        here = (at[0] == topic) & (at[1] == partition)
-        first = 0
-        for end, batch in reached:
-            if last_batch is not None and batch > last_batch:
-                break
-            inside = here & (at[2] >= first) & (at[2] < end)
-            if end > first:
-                judged = arrivals.late_us(batch)
-                late = F.when(inside, F.lit(judged).cast("bigint")).otherwise(late)
-                first = end
-        seen = seen | (here & (at[2] < first))
-    return table.filter(seen).withColumn(LATE, late)
+    """Find the batch of each record, and leave out records that no batch has read.
+
+    Args:
+        table: The records.
+        place: SQL for topic and partition, as in `topic-0`, and for the offset.
+        stretches: What was read of each partition.
+        arrivals: When it was.
+    """
+    every = [each for read in stretches.values() for each in read]
+    # Stretches are looked up by offset divided by their usual length, so that a record is compared
+    # with one or two of them and not with all since the query began.
+    size = max(1, sum(each.end - each.first for each in every) // max(1, len(every)))
+    rows = [
+        (f"{topic}-{partition}", slot, each.first, each.end, arrivals.late_us(each.batch))
+        for (topic, partition), read in stretches.items()
+        for each in read
+        for slot in range(each.first // size, (each.end - 1) // size + 1)
+    ]
+    kind = "_clew_part string, _clew_slot bigint, _clew_first bigint, _clew_end bigint"
+    known = table.sparkSession.createDataFrame(rows, f"{kind}, {LATE} bigint")
+    part, offset = place
+    same = (
+        f"{part} = _clew_part AND {offset} div {size}L = _clew_slot "
+        f"AND {offset} >= _clew_first AND {offset} < _clew_end"
+    )
+    joined = table.join(F.broadcast(known), F.expr(same))
+    return joined.drop("_clew_part", "_clew_slot", "_clew_first", "_clew_end")
 
 
 def _may_be_late(covered: tuple[int, int] | tuple[()] | None, late: int | None) -> bool:

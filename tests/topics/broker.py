@@ -6,6 +6,7 @@ installed. It is a process of its own and ends with the tests.
 
 from __future__ import annotations
 
+import base64
 import os
 import socket
 import subprocess
@@ -13,6 +14,8 @@ import uuid
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import pyspark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +37,8 @@ def broker(jars: Path, folder: Path) -> Iterator[str]:
     address = f"127.0.0.1:{port}"
     settings = folder / "server.properties"
     settings.write_text(_settings(folder, address, f"127.0.0.1:{control}"))
-    made = ["format", "--cluster-id", uuid.uuid4().hex[:22], "--config", str(settings)]
+    cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    made = ["format", f"--cluster-id={cluster}", "--config", str(settings)]
     _java(jars, "kafka.tools.StorageTool", *made).wait(_SECONDS)
     with (folder / "broker.log").open("w") as log:
         running = _java(jars, "kafka.Kafka", str(settings), log=log)
@@ -69,7 +73,9 @@ def _settings(folder: Path, address: str, control: str) -> str:
 def _java(jars: Path, main: str, *given: str, log: object = None) -> subprocess.Popen[bytes]:
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else "java"
-    command = [java, "-Xmx512m", "-cp", f"{jars}/*", main, *given]
+    # Spark's resolution leaves out Scala itself, which Spark brings.
+    scala = [str(p) for p in (Path(pyspark.__file__).parent / "jars").glob("scala-*.jar")]
+    command = [java, "-Xmx512m", "-cp", os.pathsep.join([f"{jars}/*", *scala]), main, *given]
     target = log if log is not None else subprocess.DEVNULL
     return subprocess.Popen(command, stdout=target, stderr=subprocess.STDOUT)  # type: ignore[call-overload,no-any-return]
 

@@ -107,7 +107,7 @@ def _nested_case(levels: int) -> Case:
     return Case(
         f"nested_{levels}",
         ticks(20),
-        rows=20_000,
+        rows=10_000,
         quick_rows=0,
         make=nested(levels, 1),
         captures=captures,
@@ -117,7 +117,7 @@ def _nested_case(levels: int) -> Case:
 
 
 def _window_case(rows: int) -> Case:
-    captures = ALL if rows in {100, 1_000} else _LAZY
+    captures = ALL if rows == 100 else _LAZY
     return Case(
         f"window_{rows}",
         ticks(1),
@@ -135,7 +135,7 @@ def _synthetic_case(size: int, overlap: int) -> Case:
     return Case(
         f"synthetic_{size}_{overlap}",
         ticks(20),
-        rows=100_000,
+        rows=50_000,
         quick_rows=20_000 if (size, overlap) == (50, 25) else 0,
         make=windows(size, size * (100 - overlap) / 100),
         captures=("pointers",),
@@ -165,15 +165,15 @@ UNFILTERED = (
     Case(
         "unfiltered_window_rocksdb",
         REPORTS,
-        rows=100_000,
+        rows=80_000,
         quick_rows=0,
         make=fast_cars,
         captures=_LAZY,
         batches=2,
         state_store="rocksdb",
     ),
-    Case("unfiltered_window_memory", REPORTS, 500_000, 100_000, fast_cars, _LAZY, batches=3),
-    Case("unfiltered_window_memory", REPORTS, 100_000, 0, fast_cars, ("sets",)),
+    Case("unfiltered_window_memory", REPORTS, 400_000, 100_000, fast_cars, _LAZY, batches=3),
+    Case("unfiltered_window_memory", REPORTS, 80_000, 0, fast_cars, ("sets",)),
 )
 RETRIEVAL = Case(
     "retrieval",

@@ -2,8 +2,8 @@
 
 Spark writes both before a batch runs: `offsets/N` holds the watermark that batch N closes windows
 with and how far it reads each source, and `sources/K/M` the files that a file source found. A batch
-drops rows as late by the watermark of the batch before it. Everything is read with Spark's own
-reader, so a checkpoint may lie on any file system that Spark knows.
+drops rows as late by the watermark of the batch before it. A checkpoint may lie on any file system
+that Spark knows: what is not on a local disk is read with Spark's own reader.
 
 Spark keeps the offsets of the last hundred batches only. A query that writes provenance puts a copy
 into each commit of the store, and those are used where they exist.
@@ -14,6 +14,7 @@ from __future__ import annotations
 import bisect
 import json
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import AnalysisException
@@ -24,7 +25,6 @@ from clew.store.layout import batches_folder, parse_batch_folder, read_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -167,12 +167,28 @@ def _offsets(spark: SparkSession, checkpoint: str) -> dict[int, Offsets]:
 
 def _logs(spark: SparkSession, checkpoint: str) -> dict[int, list[dict[str, Any]]]:
     """Read what the sources of a query noted: the files they found, or where topics began."""
+    found: dict[int, list[dict[str, Any]]] = {}
+    for source, line in _local_lines(checkpoint) or _any_lines(spark, checkpoint):
+        found.setdefault(source, []).append(json.loads(line))
+    return found
+
+
+def _local_lines(checkpoint: str) -> list[tuple[int, str]]:
+    """Read the sources' notes of a checkpoint on a local disk, where no job is needed for it."""
+    logs = [p for p in Path(checkpoint).glob("sources/*/*") if not p.name.startswith((".", "_"))]
+    return [
+        (int(path.parent.name), line)
+        for path in sorted(logs)
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if line.startswith("{")
+    ]
+
+
+def _any_lines(spark: SparkSession, checkpoint: str) -> list[tuple[int, str]]:
     place = F.regexp_extract(F.col("_metadata.file_path"), r"/sources/(\d+)/[^/]+$", 1)
     lines = spark.read.text(f"{checkpoint}/sources/*").filter("value like '{%'")
-    found: dict[int, list[dict[str, Any]]] = {}
-    for row in lines.select(place.cast("int").alias("source"), "value").collect():
-        found.setdefault(row.source, []).append(json.loads(row.value))
-    return found
+    rows = lines.select(place.cast("int").alias("source"), "value").collect()
+    return [(row.source, row.value) for row in rows]
 
 
 def _files(

@@ -162,7 +162,7 @@ class Unfolding:
             wanted = F.broadcast(wanted) if count <= _BROADCAST_ROWS else wanted
             same = _SAME_GROUP if slot.kind == "group" else f"{_SAME_GROUP} AND {_IN_SESSION}"
             joined = level.rows.join(wanted, F.expr(same))
-            repeats = several and level.overlaps
+            repeats = several and (level.overlaps or (not rows.depth and count <= _FEW))
             below = _Rows(joined, level.annotation, count, repeats, rows.depth + 1)
             self._follow(below, paths)
 
@@ -173,6 +173,8 @@ class Unfolding:
             if table.num_rows <= _FEW:
                 table = table.group_by(table.column_names).aggregate([])
                 return wanted.sparkSession.createDataFrame(table), table.num_rows
+        if not rows.depth and rows.count <= _FEW:
+            return wanted, rows.count  # edges that come twice for that are few
         wanted = wanted.dropDuplicates() if several else wanted
         if not rows.depth:
             return wanted, rows.count

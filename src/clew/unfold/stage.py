@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import functions as F
 
 from clew.capture.pointers import Pointers
@@ -181,11 +183,9 @@ class Stage:
     def _unfold(self, group: Sequence[Pending]) -> int:
         first, last = group[0].number, group[-1].number
         reached("unfolding begun", last)
-        kind = ", ".join(f"{c} bigint" for c in ("a", "b", *self._pointers))
-        reader = self.spark.read.schema(kind)
-        rows = reader.parquet(*[str(self.root / f) for p in group for f in p.files])
         covers = self._covers(group)
         count = sum(each.rows for each in group)
+        rows = self._rows(group, count)
         name = unfolding_folder(self.run, first, last)
         unfolding = Unfolding(self._tables(covers, last))
         try:
@@ -197,6 +197,19 @@ class Stage:
         commit_unfolded(self.root, Unfolded(self.writer, self.run, first, last, None, edges, files))
         reached("unfolding committed", last)
         return edges
+
+    def _rows(self, group: Sequence[Pending], count: int) -> DataFrame:
+        """Return the ids and pointers of sink rows; few of them need no job to be read."""
+        columns = ["a", "b", *self._pointers]
+        files = [self.root / f for p in group for f in p.files]
+        if count <= _FEW_ROWS:
+            read = [pq.read_table(f, columns=columns, partitioning=None) for f in files]
+            table = pa.concat_tables(read)
+            # Numbers that may be missing would pass through floating point on their way to Spark.
+            if not any(column.null_count for column in table.columns):
+                return self.spark.createDataFrame(table)
+        kind = ", ".join(f"{c} bigint" for c in columns)
+        return self.spark.read.schema(kind).parquet(*[str(f) for f in files])
 
     def _ready(self, waiting: list[Pending]) -> list[Pending]:
         """Leave out batches whose rows a connection point has not taken in yet."""

@@ -102,10 +102,10 @@ def _check_again(
                 "for other sources, hand in a table with the same rows."
             )
             raise SourceError(msg)
-        if set(df.columns) - set(_KAFKA_COLUMNS):
+        if added := set(df.columns) - set(_KAFKA_COLUMNS):
             msg = (
-                f"the source has columns that Kafka does not give, such as "
-                f"`{min(set(df.columns) - set(_KAFKA_COLUMNS))}`, so reading the topics again "
+                "the source has columns that Kafka does not give, such as "
+                f"`{min(added)}`, so reading the topics again "
                 "would not give it.\n\nTrace the stream as it is loaded, and add columns to the "
                 "traced frame."
             )

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import math
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -229,12 +228,9 @@ class BatchJob:
             yield stream, source_rows(rows, stream)
 
 
-def _put(frame: DataFrame, folder: Path, count: int | None = None) -> int:
-    if folder.exists():
-        shutil.rmtree(folder)  # an interrupted run of the same batch
-    if count is not None:
-        frame = frame.coalesce(max(1, math.ceil(count / _ROWS_PER_FILE)))
-    frame.write.mode("overwrite").parquet(str(folder))
+def _put(frame: DataFrame, folder: Path, count: int) -> int:
+    files = max(1, math.ceil(count / _ROWS_PER_FILE))
+    put_rows(frame.coalesce(files), folder, few=False)
     return rows_in(folder)
 
 

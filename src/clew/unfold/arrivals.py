@@ -217,14 +217,15 @@ def _topics(
     found: dict[tuple[str, int], tuple[Stretch, ...]] = {}
     for source, reached in enumerate(ends):
         # Where the first batch began is in the log; a partition that came later is read whole.
-        (begun, *_) = logs.get(source) or [{}]
+        (noted, *_) = logs.get(source) or [{}]
+        begun = dict(_partitions(noted))
         here: dict[tuple[str, int], list[Stretch]] = {}
         for batch, end in reached:
             if _of_files(end):
                 continue
             for key, offset in _partitions(end):
                 known = here.setdefault(key, [])
-                first = known[-1].end if known else dict(_partitions(begun)).get(key, 0)
+                first = known[-1].end if known else begun.get(key, 0)
                 if offset > first:
                     known.append(Stretch(first, offset, batch))
         for key, read in here.items():

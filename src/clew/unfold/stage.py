@@ -201,7 +201,7 @@ class Stage:
     def _rows(self, group: Sequence[Pending], count: int) -> DataFrame:
         """Return the ids and pointers of sink rows; few of them need no job to be read."""
         columns = ["a", "b", *self._pointers]
-        files = [self.root / f for p in group for f in p.files]
+        files = self._files(group)
         if count <= _FEW_ROWS:
             read = [pq.read_table(f, columns=columns, partitioning=None) for f in files]
             table = pa.concat_tables(read)
@@ -210,6 +210,9 @@ class Stage:
                 return self.spark.createDataFrame(table)
         kind = ", ".join(f"{c} bigint" for c in columns)
         return self.spark.read.schema(kind).parquet(*[str(f) for f in files])
+
+    def _files(self, group: Sequence[Pending]) -> list[Path]:
+        return [self.root / file for each in group for file in each.files]
 
     def _ready(self, waiting: list[Pending]) -> list[Pending]:
         """Leave out batches whose rows a connection point has not taken in yet."""
@@ -239,7 +242,7 @@ class Stage:
         return point_folder(self.root, self.writer, source)
 
     def _covers(self, group: Sequence[Pending]) -> dict[str, Cover]:
-        return covers_of_files([self.root / f for p in group for f in p.files], self._reach)
+        return covers_of_files(self._files(group), self._reach)
 
     def _tables(self, covers: Mapping[str, Cover], last: int) -> Tables:
         if self._checkpoint is None:
@@ -288,7 +291,7 @@ class Stage:
         """Refuse to commit if a row of a stream lost its source rows."""
         if self._checkpoint is None and makes_rows_of_nothing(self._node):
             return
-        rows = ids_in([self.root / f for p in group for f in p.files], "a", "b")
+        rows = ids_in(self._files(group), "a", "b")
         found = ids_in([f for d in drafts for f in d.glob("*.parquet")], SINK_A, SINK_B)
         lost = len(rows) - len(rows & found)
         if lost:

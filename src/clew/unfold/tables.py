@@ -195,8 +195,8 @@ def _topics(source: Source, cover: Cover, arrivals: Arrivals, last_batch: int | 
         ends = {key: read[-1].end for key, read in stretches.items()}
         # The first record at or after a time is found by Kafka; no earlier one can be needed.
         # The end is where the query stopped: times need not ascend, so a later one may be.
-        is_timed = span_column(source.origin) == "timestamp" and cover.spans
-        since = min(span.low for span in cover.spans) // 1000 if is_timed and cover.spans else None
+        spans = cover.spans if span_column(source.origin) == "timestamp" else None
+        since = min(span.low for span in spans) // 1000 if spans else None
         table = again.read_topics(source.df, ends, since)
     judged = _judged(table, ("concat_ws('-', topic, `partition`)", "`offset`"), stretches, arrivals)
     return _within(judged, source, cover)

@@ -252,15 +252,15 @@ def _contents(
     if not mine:
         return []
     rows = con.execute('SELECT a, b, "row" FROM read_parquet(?)', [mine]).fetchall()
-    return [((a, b), _without_zone(row)) for a, b, row in rows]
+    return [((a, b), without_zone(row)) for a, b, row in rows]
 
 
-def _without_zone(value: Any) -> Any:
+def without_zone(value: Any) -> Any:
     """Give all points in time in UTC, without saying so: files differ in whether they do."""
     if isinstance(value, dict):
-        return {key: _without_zone(each) for key, each in value.items()}
+        return {key: without_zone(each) for key, each in value.items()}
     if isinstance(value, list):
-        return [_without_zone(each) for each in value]
+        return [without_zone(each) for each in value]
     if isinstance(value, dt.datetime) and value.tzinfo is not None:
         return value.astimezone(dt.timezone.utc).replace(tzinfo=None)
     return value

@@ -48,7 +48,7 @@ def main(folder: Path) -> None:
     query = (
         tens.named("sums")
         .select("meter", "n", "rids", F.col("window.start").alias("start"))
-        .writeStream.provenance(str(folder / "prov"), keep_id=True)
+        .writeStream.provenance(str(folder / "prov"), keep_id=True, capture="sets")
         .queryName("counts")
         .format("parquet")
         .option("path", str(folder / "out"))

@@ -29,6 +29,7 @@ def main(folder: Path, command: str) -> None:
         readings.withWatermark("ts", "0 seconds")
         .groupBy(F.window("ts", "20 seconds", "10 seconds"), "meter")
         .agg(F.count("*").alias("n"))
+        .named("tens")
     )
     minutes = tens.groupBy(F.window(F.window_time("window"), "60 seconds")).agg(
         F.sum("n").alias("n"), F.count("*").alias("windows")

@@ -15,6 +15,7 @@ from clew.capture.pointers import PointersCapture
 from clew.graph.columns import is_hidden
 from clew.graph.node import interpret
 from clew.graph.plan import explain
+from clew.operators.aggregate import Aggregate
 from clew.testing import read_batches, write_batches
 from frames import READINGS, READINGS_DDL, at
 
@@ -78,9 +79,47 @@ def test_pointers_are_a_fixed_number_of_numbers(stream: DataFrame) -> None:
     condition = F.expr("l.meter = r.meter and r.ts <= l.end and r.ts > l.end - interval 20 seconds")
     joined = times.alias("l").join(readings.alias("r"), condition).select("end", "n", "rid")
 
-    for frame, pointers in ((readings.filter("kwh > 0"), 1), (grouped, 1), (joined, 2)):
+    # A row's id is its first pointer as well; a row that stands for one source row has one time.
+    cases = ((readings.filter("kwh > 0"), 0, 1), (grouped, 0, 2), (joined, 2, 2))
+    for frame, pointers, ends in cases:
         built = interpret(frame.node, PointersCapture())
         hidden = [f for f in built.df.schema.fields if is_hidden(f.name)]
 
         assert {type(f.dataType) for f in hidden} == {T.LongType}
-        assert len(hidden) == 2 + 2 + 2 * pointers
+        assert len(hidden) == 2 + ends + 2 * pointers
+
+
+@pytest.mark.parametrize("capture", [PointersCapture(), INTERVALS], ids=["pointers", "intervals"])
+def test_a_window_over_the_event_time_takes_nothing_more_into_its_state(
+    stream: DataFrame, capture: Capture
+) -> None:
+    def windows(frame: Any) -> Any:
+        kept = frame.filter("kwh > 0").withWatermark("ts", "5 seconds")
+        return kept.groupBy(F.window("ts", "20 seconds", "5 seconds"), "meter").agg(F.max("kwh"))
+
+    def computed(df: DataFrame) -> list[str]:
+        return re.findall(r"HashAggregate\(.*functions=\[(.*?)\]", physical(df))
+
+    traced = windows(clew.trace(stream, "readings", event_time="ts"))
+
+    found = computed(interpret(traced.node, capture).df)
+    assert found == computed(windows(stream))
+    assert set(found) == {"partial_max(kwh)", "merge_max(kwh)", "max(kwh)"}
+
+
+def test_a_window_over_a_time_that_was_changed_carries_the_span(stream: DataFrame) -> None:
+    readings = clew.trace(stream, "readings", event_time="ts").withWatermark("ts", "5 seconds")
+    over = F.window("ts", "20 seconds")
+    changed = readings.withColumn("ts", F.expr("ts + interval 1 hour"))
+    steps = {
+        "as it is": (readings, True),
+        "with another column": (readings.withColumn("wh", F.col("kwh") * 1000), True),
+        "chosen": (readings.select("meter", "ts"), True),
+        "changed": (changed, False),
+        "computed": (readings.select("meter", F.expr("ts - interval 1 hour AS ts")), False),
+        "named": (readings.named("all"), True),
+    }
+    for what, (frame, is_within) in steps.items():
+        operator = frame.groupBy(over, "meter").count().node.operator
+        assert isinstance(operator, Aggregate)
+        assert operator.within == (0 if is_within else None), what

@@ -11,10 +11,13 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, WindowSpec
     from pyspark.sql.types import DataType, StructType
 
     from clew.sources.identity import Identity
@@ -126,11 +129,19 @@ class Groups:
         keys: What identifies a group, on its one row.
         members: Finds the rows of the groups; for captures that look groups up afterwards.
         session: The key that is a session window, as SQL.
+        within: The key that is a window over the event time of the one source, as SQL: the group's
+            source rows lie in it.
     """
 
     keys: Sequence[Typed]
     members: Callable[[], Members]
     session: str | None = None
+    within: str | None = None
+
+    def window(self) -> WindowSpec:
+        """Return the groups as a window, for functions that look at all rows of a group."""
+        keys = [F.expr(key) if isinstance(key, str) else key for key, _ in self.keys]
+        return Window.partitionBy(*keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +196,7 @@ class Capture(ABC):
         """One row comes from all rows of a group."""
 
     @abstractmethod
-    def spread(self, before: Annotation, partition: Sequence[Column]) -> Move:
+    def spread(self, before: Annotation, partitions: Groups) -> Move:
         """Each row may come from all rows of its partition, and keeps its own id."""
 
     @abstractmethod
@@ -210,9 +221,14 @@ class Capture(ABC):
         """Rows become a stream of their own that later answers can stop at."""
 
     @abstractmethod
-    def pack(self, before: Annotation) -> Column:
-        """Write the annotation as one text value, to travel through a function."""
+    def pack(self, before: Annotation, groups: Groups | None = None) -> Column:
+        """Write the annotation as one text value, to travel through a function.
+
+        A function over whole `groups` has rows of one group at a time.
+        """
 
     @abstractmethod
-    def unpack(self, before: Annotation, packed: Column, by: Sequence[Typed]) -> Move:
+    def unpack(
+        self, before: Annotation, packed: Column, by: Sequence[Typed], groups: Groups | None = None
+    ) -> Move:
         """Read the annotation back from a list of such texts; `by` is what the function made."""

@@ -4,6 +4,10 @@ Two numbers for each source, whatever the windows hold: the smallest and the lar
 the rows behind a row, in microseconds. They cover what contributed and may cover more, so they are
 no answer. They say which part of the source to read again when somebody asks for one. Where a
 source has no event time, any of its timestamps serves, and where it has none, all of it is read.
+
+As little as possible goes into Spark's state. A row that stands for one source row carries its time
+once. A window over the event time itself covers its rows, so its own ends serve and nothing is
+aggregated.
 """
 
 from __future__ import annotations
@@ -32,9 +36,15 @@ _LONG = T.LongType()
 
 @dataclass(frozen=True, slots=True)
 class Spans(Annotation):
-    """The spans of a frame; `timed` names the streams that have one."""
+    """The spans of a frame.
+
+    Attributes:
+        timed: The streams that have one.
+        moments: Those of them whose span has one end only, since the other is the same.
+    """
 
     timed: tuple[str, ...] = ()
+    moments: frozenset[str] = frozenset()
 
 
 def low(stream: str) -> str:
@@ -65,8 +75,14 @@ class IntervalsCapture(Capture):
         time = span_column(origin)
         timed = (origin.name,) if time else ()
         # A function of the time, not the time itself: Spark must not take it for the event time.
-        micros = {n: F.expr(f"unix_micros({quote(time)})") for n in _names(timed)} if time else {}
-        after = Spans((ID_A, ID_B, *micros), origin.identity.unique, (origin.name,), timed=timed)
+        micros = {low(origin.name): F.expr(f"unix_micros({quote(time)})")} if time else {}
+        after = Spans(
+            (ID_A, ID_B, *micros),
+            origin.identity.unique,
+            (origin.name,),
+            timed=timed,
+            moments=frozenset(timed),
+        )
         return Move(after, ({ID_A: F.expr(a), ID_B: F.expr(b), **micros},))
 
     def derive(self, before: Annotation, by: Sequence[Typed]) -> Move:
@@ -75,18 +91,25 @@ class IntervalsCapture(Capture):
         return Move(after, (own_id([(ID_A, _LONG), (ID_B, _LONG), *by]),))
 
     def gather(self, before: Annotation, groups: Groups) -> Gathering:
-        aggregates = {low(s): F.min(named(low(s))) for s in timed(before)}
-        aggregates |= {high(s): F.max(named(high(s))) for s in timed(before)}
         after = _spans(before.streams, timed(before), unique=True)
-        return Gathering(aggregates, Move(after, (own_id(groups.keys),)))
+        own = own_id(groups.keys)
+        if groups.within is not None and len(timed(before)) == 1:
+            [stream] = timed(before)
+            ends = {
+                low(stream): F.expr(f"unix_micros({groups.within}.`start`)"),
+                high(stream): F.expr(f"unix_micros({groups.within}.`end`) - 1"),
+            }
+            return Gathering({}, Move(after, ({**own, **ends},)))
+        aggregates = {low(s): F.min(named(low(s))) for s in timed(before)}
+        aggregates |= {high(s): F.max(named(last_of(before, s))) for s in timed(before)}
+        return Gathering(aggregates, Move(after, (own,)))
 
-    def spread(self, before: Annotation, partition: Sequence[Column]) -> Move:
-        from pyspark.sql import Window
-
-        window = Window.partitionBy(*partition)
+    def spread(self, before: Annotation, partitions: Groups) -> Move:
+        window = partitions.window()
         lows = {low(s): F.min(named(low(s))).over(window) for s in timed(before)}
-        highs = {high(s): F.max(named(high(s))).over(window) for s in timed(before)}
-        return Move(replace(before, repeats=frozenset(before.streams)), ({**lows, **highs},))
+        highs = {high(s): F.max(named(last_of(before, s))).over(window) for s in timed(before)}
+        after = _spans(before.streams, timed(before), unique=before.unique)
+        return Move(after, ({**lows, **highs},))
 
     def pair(self, first: Annotation, second: Annotation) -> Move:
         own = own_id([(side(c), _LONG) for side in (left, right) for c in (ID_A, ID_B)])
@@ -100,18 +123,34 @@ class IntervalsCapture(Capture):
         self, first: Annotation, second: Annotation, own: dict[str, Column], *, unique: bool
     ) -> Move:
         streams, both = merged(first.streams, second.streams), merged(timed(first), timed(second))
-        after = _spans(streams, both, unique=unique)
-        joined = {name: _outermost(name, first, second) for name in _names(both)}
+        shared = frozenset(timed(first)) & frozenset(timed(second))
+        after = _spans(streams, both, unique=unique, moments=_moments(first, second) - shared)
+        joined = {}
+        for stream in both:
+            sides = [(s, a) for s, a in ((left, first), (right, second)) if stream in timed(a)]
+            lows = [named(side(low(stream))) for side, _ in sides]
+            highs = [named(side(last_of(a, stream))) for side, a in sides]
+            joined[low(stream)] = lows[0] if len(lows) == 1 else F.least(*lows)
+            if stream not in after.moments:
+                joined[high(stream)] = highs[0] if len(highs) == 1 else F.greatest(*highs)
         return Move(after, ({**own, **joined},))
 
     def either(self, first: Annotation, second: Annotation) -> tuple[Move, Move]:
         streams, both = merged(first.streams, second.streams), merged(timed(first), timed(second))
-        after = _spans(streams, both, unique=first.unique and second.unique)
+        moments = _moments(first, second)
+        unique = first.unique and second.unique
+        after = _spans(streams, both, unique=unique, moments=moments)
         moves = []
         for branch, side in enumerate((first, second)):
-            missing = {n: F.lit(None).cast(_LONG) for n in _names(both) if n not in side.columns}
+            ends: dict[str, Column] = {}
+            for stream in both:
+                known = {low(stream): low(stream)}
+                if stream not in moments:
+                    known[high(stream)] = last_of(side, stream)
+                has = stream in timed(side)
+                ends |= {n: named(c) if has else F.lit(None).cast(_LONG) for n, c in known.items()}
             own = own_id([(ID_A, _LONG), (ID_B, _LONG), (str(branch), _LONG)])
-            moves.append(Move(after, ({**own, **missing},)))
+            moves.append(Move(after, ({**own, **ends},)))
         return moves[0], moves[1]
 
     def mark(
@@ -119,17 +158,20 @@ class IntervalsCapture(Capture):
     ) -> Move:
         return Move(before)
 
-    def pack(self, before: Annotation) -> Column:
+    def pack(self, before: Annotation, groups: Groups | None = None) -> Column:
         return F.to_json(F.struct(*[named(c) for c in before.columns]), JSON)
 
-    def unpack(self, before: Annotation, packed: Column, by: Sequence[Typed]) -> Move:
+    def unpack(
+        self, before: Annotation, packed: Column, by: Sequence[Typed], groups: Groups | None = None
+    ) -> Move:
         kind = T.StructType([T.StructField(c, _LONG) for c in before.columns])
         parsed = F.transform(packed, lambda one: F.from_json(one, kind, JSON))
         read: dict[str, Column] = {}
         for stream in timed(before):
+            last = last_of(before, stream)
             read[low(stream)] = F.array_min(F.transform(parsed, _field(low(stream))))
-            read[high(stream)] = F.array_max(F.transform(parsed, _field(high(stream))))
-        after = replace(before, unique=False, repeats=frozenset(before.streams))
+            read[high(stream)] = F.array_max(F.transform(parsed, _field(last)))
+        after = _spans(before.streams, timed(before), unique=False)
         return Move(after, (own_id([(ids_text(parsed), T.StringType()), *by]), read))
 
 
@@ -141,29 +183,36 @@ def timed(annotation: Annotation) -> tuple[str, ...]:
     return annotation.timed if isinstance(annotation, Spans) else ()
 
 
+def last_of(annotation: Annotation, stream: str) -> str:
+    """Name the hidden column with the latest time of a stream: the earliest serves for a moment."""
+    assert isinstance(annotation, Spans)
+    return low(stream) if stream in annotation.moments else high(stream)
+
+
 def merged(first: Sequence[str], second: Sequence[str]) -> tuple[str, ...]:
     """Put two lists of names together, each name once."""
     return tuple(dict.fromkeys((*first, *second)))
 
 
-def _names(streams: Sequence[str]) -> list[str]:
-    return [name(s) for s in streams for name in (low, high)]
+def _moments(first: Annotation, second: Annotation) -> frozenset[str]:
+    """Name the streams whose span has one end on every side that has one."""
+    assert isinstance(first, Spans)
+    assert isinstance(second, Spans)
+    whole = {s for side in (first, second) for s in side.timed if s not in side.moments}
+    return (first.moments | second.moments) - whole
 
 
-def _spans(streams: Sequence[str], spans: Sequence[str], *, unique: bool) -> Spans:
-    columns = (ID_A, ID_B, *_names(spans))
-    return Spans(columns, unique, tuple(streams), frozenset(streams), tuple(spans))
-
-
-def _outermost(name: str, first: Annotation, second: Annotation) -> Column:
-    sides = [
-        named(side(name))
-        for side, annotation in ((left, first), (right, second))
-        if name in annotation.columns
-    ]
-    if len(sides) == 1:
-        return sides[0]
-    return F.least(*sides) if name.startswith(LOW) else F.greatest(*sides)
+def _spans(
+    streams: Sequence[str],
+    timed: Sequence[str],
+    *,
+    unique: bool,
+    moments: frozenset[str] = frozenset(),
+) -> Spans:
+    ends = [n(s) for s in timed for n in ((low,) if s in moments else (low, high))]
+    return Spans(
+        (ID_A, ID_B, *ends), unique, tuple(streams), frozenset(streams), tuple(timed), moments
+    )
 
 
 def _field(name: str) -> Callable[[Column], Column]:

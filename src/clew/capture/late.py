@@ -73,8 +73,8 @@ class WithoutLate(Capture):
     def gather(self, before: Annotation, groups: Groups) -> Gathering:
         return self._inner.gather(_bare(before), groups)
 
-    def spread(self, before: Annotation, partition: Sequence[Column]) -> Move:
-        return self._passed(self._inner.spread(_bare(before), partition), before)
+    def spread(self, before: Annotation, partitions: Groups) -> Move:
+        return self._passed(self._inner.spread(_bare(before), partitions), before)
 
     def pair(self, first: Annotation, second: Annotation) -> Move:
         return self._joined(self._inner.pair(_bare(first), _bare(second)), first, second)
@@ -97,18 +97,20 @@ class WithoutLate(Capture):
     ) -> Move:
         return self._passed(self._inner.mark(_bare(before), name, columns, time), before)
 
-    def pack(self, before: Annotation) -> Column:
-        text = self._inner.pack(_bare(before))
+    def pack(self, before: Annotation, groups: Groups | None = None) -> Column:
+        text = self._inner.pack(_bare(before), groups)
         if LATE not in before.columns:
             return text
         return F.concat_ws(" ", F.coalesce(named(LATE).cast("string"), F.lit("-")), text)
 
-    def unpack(self, before: Annotation, packed: Column, by: Sequence[Typed]) -> Move:
+    def unpack(
+        self, before: Annotation, packed: Column, by: Sequence[Typed], groups: Groups | None = None
+    ) -> Move:
         if LATE not in before.columns:
-            return self._inner.unpack(before, packed, by)
+            return self._inner.unpack(before, packed, by, groups)
         texts = F.transform(packed, lambda one: F.substring_index(one, " ", 1))
         rest = F.transform(packed, lambda one: F.substr(one, F.instr(one, " ") + 1))
-        move = self._inner.unpack(_bare(before), rest, by)
+        move = self._inner.unpack(_bare(before), rest, by, groups)
         late = F.array_max(F.transform(texts, lambda one: one.try_cast("bigint")))
         return _marked(Move(move.annotation, ({LATE: late}, *move.steps)))
 

@@ -32,7 +32,7 @@ class Off(Capture):
     def gather(self, before: Annotation, groups: Groups) -> Gathering:
         return Gathering({}, Move(_NOTHING))
 
-    def spread(self, before: Annotation, partition: Sequence[Column]) -> Move:
+    def spread(self, before: Annotation, partitions: Groups) -> Move:
         return Move(_NOTHING)
 
     def pair(self, first: Annotation, second: Annotation) -> Move:
@@ -53,7 +53,7 @@ class Off(Capture):
     ) -> Move:
         return Move(_NOTHING)
 
-    def pack(self, before: Annotation) -> Column:
+    def pack(self, before: Annotation, groups: Groups | None = None) -> Column:
         return F.lit("")
 
     def unpack(
@@ -61,6 +61,7 @@ class Off(Capture):
         before: Annotation,
         packed: Column,
         by: Sequence[Typed],
+        groups: Groups | None = None,
     ) -> Move:
         return Move(_NOTHING)
 

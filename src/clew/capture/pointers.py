@@ -6,7 +6,8 @@ to its group, which is a hash of the group's keys; the group's rows are in no ch
 by computing the same hash for the rows that the aggregation read (`Level`). In between, rows are
 made of a number of rows that the query alone decides: a join adds up the pointers of its sides, a
 union keeps both sides' and leaves one of them empty. The covering span of each source comes along,
-to say which part of it an unfolding has to read.
+to say which part of it an unfolding has to read. A pointer that is the row's own id, as that of a
+source row or of a group's one row, takes no column of its own until the row gets another id.
 
 The same moves serve twice. While the query runs they carry pointers; when pointers are unfolded,
 the part of the graph below a group is interpreted again, over the source as a table, and `levels`
@@ -22,12 +23,12 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from clew.capture.algebra import Annotation, Gathering, Move, left, right
-from clew.capture.intervals import IntervalsCapture, Spans, timed
+from clew.capture.intervals import IntervalsCapture, Spans
 from clew.capture.sets import content, time_of
-from clew.graph.columns import ID_A, ID_B, JSON, identify, ids_text, named, own_id
+from clew.graph.columns import ID_A, ID_B, JSON, identify, named
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from pyspark.sql import Column, DataFrame
 
@@ -46,8 +47,9 @@ class Slot:
     """What a pointer points at.
 
     Attributes:
-        kind: One source row, the rows of one group, or those of one session of a group.
-        target: The source's name, or the group's level.
+        kind: One row of a source or a named frame, the rows of one group, or those of one session
+            of a group.
+        target: The source's or frame's name, or the group's level.
     """
 
     kind: Literal["row", "group", "session"]
@@ -61,10 +63,17 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Pointers(Spans):
-    """The pointers of a frame; its hidden columns hold them in this order."""
+    """The pointers of a frame.
+
+    Attributes:
+        slots: What they point at, in order.
+        own: The numbers of those that are the row's own id.
+        whole: The numbers of those that bring the content of the row that they point at.
+    """
 
     slots: tuple[Slot, ...] = ()
-    contents: bool = False
+    own: frozenset[int] = frozenset()
+    whole: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +89,19 @@ class Level:
 
 
 def pointer(number: int, part: str) -> str:
-    """Name the hidden column that holds a part of a pointer."""
+    """Name the hidden column that is made for a part of a pointer."""
     return f"_clew_p{number}_{part}"
 
 
+def part_of(annotation: Pointers, number: int, part: str) -> str:
+    """Name the hidden column that holds a part of a pointer: made for it, or the row's own id."""
+    if number in annotation.own:
+        return {"a": ID_A, "b": ID_B}[part]
+    return pointer(number, part)
+
+
 def carried(number: int) -> str:
-    """Name the hidden column with the content of the source row that a pointer points at."""
+    """Name the hidden column with the content of the row that a pointer points at."""
     return f"_clew_p{number}_row"
 
 
@@ -106,87 +122,166 @@ class PointersCapture(IntervalsCapture):
     def at_source(self, origin: Origin) -> Move:
         plain = super().at_source(origin)
         _, _, segment = origin.identity.columns(origin.schema)
-        after = _pointers(plain.annotation, (Slot("row", origin.name),), contents=self._contents)
-        own: dict[str, Column] = {pointer(0, "a"): named(ID_A), pointer(0, "b"): named(ID_B)}
-        if self._contents:
-            users = [(f.name, f.dataType) for f in origin.schema.fields]
-            packed, _ = content(users if origin.keep_content else [])
-            time = time_of(origin.event_time)
-            own[carried(0)] = F.expr(
-                f"struct({segment} AS segment, {time} AS `time`, {packed} AS `row`)"
-            )
-        return Move(after, (*plain.steps, own))
+        whole = [0] if self._contents else []
+        after = _pointers(plain.annotation, (Slot("row", origin.name),), [0], whole)
+        if not whole:
+            return Move(after, plain.steps)
+        users = [(f.name, f.dataType) for f in origin.schema.fields]
+        kept = _whole(segment, origin.event_time, users if origin.keep_content else [])
+        return Move(after, (*plain.steps, {carried(0): kept}))
+
+    def derive(self, before: Annotation, by: Sequence[Typed]) -> Move:
+        assert isinstance(before, Pointers)
+        plain = super().derive(before, by)
+        # The pointers come first: they may be the id that the row has until now.
+        after = _pointers(plain.annotation, before.slots, whole=before.whole)
+        return Move(after, (_apart(before), *plain.steps))
 
     def gather(self, before: Annotation, groups: Groups) -> Gathering:
-        assert isinstance(before, Pointers)
         plain = super().gather(before, groups)
+        level = self._new_level(before, groups)
+        if groups.session is None:
+            after = _pointers(plain.after.annotation, (Slot("group", level),), [0])
+            return Gathering(plain.aggregates, Move(after, plain.after.steps))
+        # A row cannot tell which session it will be part of: sessions are found by their ends.
+        a, b = identify([key for key in groups.keys if key[0] != groups.session])
+        ends = {
+            pointer(0, "a"): a,
+            pointer(0, "b"): b,
+            pointer(0, "from"): F.expr(f"unix_micros({groups.session}.`start`)"),
+            pointer(0, "to"): F.expr(f"unix_micros({groups.session}.`end`)"),
+        }
+        after = _pointers(plain.after.annotation, (Slot("session", level),))
+        return Gathering(plain.aggregates, Move(after, (*plain.after.steps, ends)))
+
+    def spread(self, before: Annotation, partitions: Groups) -> Move:
+        plain = super().spread(before, partitions)
+        slot = Slot("group", self._new_level(before, partitions))
+        a, b = identify(partitions.keys)
+        after = _pointers(plain.annotation, (slot,))
+        return Move(after, (*plain.steps, {pointer(0, "a"): a, pointer(0, "b"): b}))
+
+    def _new_level(self, before: Annotation, groups: Groups) -> str:
+        """Name the level of some groups, and note their rows if they are looked for."""
+        assert isinstance(before, Pointers)
         level = f"{self._node}.{self._gathered}"
         self._gathered += 1
         if self._contents:
             self.levels[level] = _level(groups.members(), before)
-        slot = Slot("group" if groups.session is None else "session", level)
-        after = _pointers(plain.after.annotation, (slot,), contents=self._contents)
-        group = {pointer(0, "a"): named(ID_A), pointer(0, "b"): named(ID_B)}
-        if groups.session is not None:
-            # A row cannot tell which session it will be part of: sessions are found by their ends.
-            a, b = identify([key for key in groups.keys if key[0] != groups.session])
-            group = {
-                pointer(0, "a"): a,
-                pointer(0, "b"): b,
-                pointer(0, "from"): F.expr(f"unix_micros({groups.session}.`start`)"),
-                pointer(0, "to"): F.expr(f"unix_micros({groups.session}.`end`)"),
-            }
-        return Gathering(plain.aggregates, Move(after, (*plain.after.steps, group)))
+        return level
 
     def _together(
         self, first: Annotation, second: Annotation, own: dict[str, Column], *, unique: bool
     ) -> Move:
+        assert isinstance(first, Pointers)
+        assert isinstance(second, Pointers)
         plain = super()._together(first, second, own, unique=unique)
-        one, other = _slots(first), _slots(second)
-        after = _pointers(plain.annotation, (*one, *other), contents=self._contents)
-        moved = _renumbered(first, left, 0) | _renumbered(second, right, len(one))
+        count = len(first.slots)
+        whole = [*first.whole, *[count + i for i in second.whole]]
+        after = _pointers(plain.annotation, (*first.slots, *second.slots), whole=whole)
+        moved = _renumbered(first, left, 0) | _renumbered(second, right, count)
         [step] = plain.steps
         return Move(after, ({**step, **moved},))
 
     def either(self, first: Annotation, second: Annotation) -> tuple[Move, Move]:
+        assert isinstance(first, Pointers)
+        assert isinstance(second, Pointers)
         plain = super().either(first, second)
-        one, other = _slots(first), _slots(second)
+        one, other = first.slots, second.slots
         places = _places(one, other)
         slots = (*one, *[s for s, p in zip(other, places, strict=True) if p >= len(one)])
-        after = _pointers(plain[0].annotation, slots, contents=self._contents)
+        sides = ((plain[0], first, list(range(len(one)))), (plain[1], second, places))
+        bare = {p for _, side, at in sides for i, p in enumerate(at) if i not in side.whole}
+        whole = [p for p in range(len(slots)) if p not in bare]
+        after = _pointers(plain[0].annotation, slots, whole=whole)
         moves = []
-        for move, side, at in (
-            (plain[0], first, list(range(len(one)))),
-            (plain[1], second, places),
-        ):
+        for move, side, at in sides:
             filled = {c: F.lit(None) for c in after.columns if c.startswith("_clew_p")}
             filled = {c: v if c.endswith("_row") else v.cast(_LONG) for c, v in filled.items()}
             for i, p in enumerate(at):
-                names = [(pointer(p, h), pointer(i, h)) for h in _slots(side)[i].parts]
-                names += [(carried(p), carried(i))]
-                filled |= {to: named(c) for to, c in names if c in side.columns}
-            moves.append(Move(after, (*move.steps, filled)))
+                names = [(pointer(p, h), part_of(side, i, h)) for h in side.slots[i].parts]
+                names += [(carried(p), carried(i))] if p in after.whole else []
+                filled |= {to: named(c) for to, c in names}
+            moves.append(Move(after, (filled, *move.steps)))
         return moves[0], moves[1]
 
     def mark(
         self, before: Annotation, name: str, columns: Sequence[Field], time: str | None
     ) -> Move:
-        return Move(before)
+        assert isinstance(before, Pointers)
+        slots = (*before.slots, Slot("row", name))
+        last = len(before.slots)
+        whole = [*before.whole, *([last] if self._contents else [])]
+        after = _pointers(before, slots, [*before.own, last], whole)
+        after = replace(after, streams=(*before.streams, name))
+        if not self._contents:
+            return Move(after)
+        return Move(after, ({carried(last): _whole("CAST(NULL AS STRING)", time, columns)},))
 
-    def pack(self, before: Annotation) -> Column:
-        return super().pack(_bare(before))
+    def pack(self, before: Annotation, groups: Groups | None = None) -> Column:
+        bare = _bare(before)
+        if groups is None:
+            return super().pack(bare)
+        a, b = identify(groups.keys)
+        group = [a.alias(GROUP_A), b.alias(GROUP_B)]
+        kept = [named(c) for c in bare.columns if not c.startswith("_clew_p")]
+        return F.to_json(F.struct(*kept, *group), JSON)
 
-    def unpack(self, before: Annotation, packed: Column, by: Sequence[Typed]) -> Move:
-        before = _bare(before)
-        kind = T.StructType([T.StructField(c, _LONG) for c in before.columns])
-        parsed = F.transform(packed, lambda one: F.from_json(one, kind, JSON))
-        plain = super().unpack(before, packed, by)
-        one = F.element_at(parsed, 1)
-        names = [pointer(i, part) for i, slot in enumerate(before.slots) for part in slot.parts]
-        own = own_id([(ids_text(parsed), T.StringType()), *by])
-        read = {name: one[name] for name in names}
-        after = replace(before, unique=False, repeats=frozenset(before.streams))
-        return Move(after, (own, {**plain.steps[1], **read}))
+    def unpack(
+        self, before: Annotation, packed: Column, by: Sequence[Typed], groups: Groups | None = None
+    ) -> Move:
+        bare = _bare(before)
+        plain = super().unpack(bare, packed, by)
+        slots = bare.slots
+        read = {
+            pointer(i, part): part_of(bare, i, part)
+            for i, slot in enumerate(slots)
+            for part in slot.parts
+        }
+        if groups is not None:
+            slots = (Slot("group", self._new_level(before, groups)),)
+            read = {pointer(0, "a"): GROUP_A, pointer(0, "b"): GROUP_B}
+        kind = T.StructType([T.StructField(c, _LONG) for c in dict.fromkeys(read.values())])
+        one = F.from_json(F.element_at(packed, 1), kind, JSON)
+        after = _pointers(plain.annotation, slots)
+        return Move(after, (*plain.steps, {to: one[name] for to, name in read.items()}))
+
+
+def _pointers(
+    plain: Annotation,
+    slots: tuple[Slot, ...],
+    own: Collection[int] = (),
+    whole: Collection[int] = (),
+) -> Pointers:
+    """Describe rows with other pointers; see `Pointers`."""
+    assert isinstance(plain, Spans)
+    columns = [c for c in plain.columns if not c.startswith("_clew_p")]
+    for i, slot in enumerate(slots):
+        columns += [pointer(i, part) for part in slot.parts if i not in own]
+        columns += [carried(i)] if i in whole else []
+    return Pointers(
+        tuple(columns),
+        plain.unique,
+        plain.streams,
+        plain.repeats,
+        plain.timed,
+        plain.moments,
+        slots,
+        frozenset(own),
+        frozenset(whole),
+    )
+
+
+def _whole(segment: str, time: str | None, columns: Sequence[Field]) -> Column:
+    """Put what the store keeps of a row into one value."""
+    packed, _ = content(columns)
+    return F.expr(f"struct({segment} AS segment, {time_of(time)} AS `time`, {packed} AS `row`)")
+
+
+def _apart(annotation: Pointers) -> dict[str, Column]:
+    """Give pointers that are the row's own id columns of their own."""
+    halves = (("a", ID_A), ("b", ID_B))
+    return {pointer(i, part): named(c) for i in sorted(annotation.own) for part, c in halves}
 
 
 def _level(members: Members, annotation: Pointers) -> Level:
@@ -203,34 +298,15 @@ def _level(members: Members, annotation: Pointers) -> Level:
 def _bare(annotation: Annotation) -> Pointers:
     """Leave the contents behind: a user's function should not have to carry them."""
     assert isinstance(annotation, Pointers)
-    kept = tuple(c for c in annotation.columns if not c.endswith("_row"))
-    return replace(annotation, columns=kept)
+    return _pointers(annotation, annotation.slots, annotation.own)
 
 
-def _slots(annotation: Annotation) -> tuple[Slot, ...]:
-    assert isinstance(annotation, Pointers)
-    return annotation.slots
-
-
-def _pointers(plain: Annotation, slots: tuple[Slot, ...], *, contents: bool) -> Pointers:
-    columns = [c for c in plain.columns if not c.startswith("_clew_p")]
-    for i, slot in enumerate(slots):
-        columns += [pointer(i, part) for part in slot.parts]
-        if contents and slot.kind == "row":
-            columns.append(carried(i))
-    return Pointers(
-        tuple(columns), plain.unique, plain.streams, plain.repeats, timed(plain), slots, contents
-    )
-
-
-def _renumbered(
-    annotation: Annotation, side: Callable[[str], str], first: int
-) -> dict[str, Column]:
+def _renumbered(annotation: Pointers, side: Callable[[str], str], first: int) -> dict[str, Column]:
     moved: dict[str, Column] = {}
-    for i, slot in enumerate(_slots(annotation)):
+    for i, slot in enumerate(annotation.slots):
         for part in slot.parts:
-            moved[pointer(first + i, part)] = named(side(pointer(i, part)))
-        if carried(i) in annotation.columns and slot.kind == "row":
+            moved[pointer(first + i, part)] = named(side(part_of(annotation, i, part)))
+        if i in annotation.whole:
             moved[carried(first + i)] = named(side(carried(i)))
     return moved
 

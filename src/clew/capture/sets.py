@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -98,8 +97,8 @@ class SetsCapture(Capture):
         steps = _without_repeats(_types(before), before.repeats)
         return Gathering(aggregates, Move(after, (*steps, own_id(groups.keys))))
 
-    def spread(self, before: Annotation, partition: Sequence[Column]) -> Move:
-        window = Window.partitionBy(*partition)
+    def spread(self, before: Annotation, partitions: Groups) -> Move:
+        window = partitions.window()
         gathered = {
             from_column(s): F.flatten(F.collect_list(named(from_column(s))).over(window))
             for s in before.streams
@@ -142,10 +141,12 @@ class SetsCapture(Capture):
         after = _sets(unique=before.unique, types={**types, name: kind}, repeats=before.repeats)
         return Move(after, ({from_column(name): F.expr(f"array({element})")},))
 
-    def pack(self, before: Annotation) -> Column:
+    def pack(self, before: Annotation, groups: Groups | None = None) -> Column:
         return F.to_json(F.struct(*[named(c) for c in before.columns]), JSON)
 
-    def unpack(self, before: Annotation, packed: Column, by: Sequence[Typed]) -> Move:
+    def unpack(
+        self, before: Annotation, packed: Column, by: Sequence[Typed], groups: Groups | None = None
+    ) -> Move:
         types = _types(before)
         fields = [T.StructField(ID_A, _LONG), T.StructField(ID_B, _LONG)]
         fields += [T.StructField(from_column(s), T.ArrayType(t)) for s, t in types.items()]

@@ -7,6 +7,7 @@ annotation is gathered by further aggregates beside them. A group's id is a hash
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -15,11 +16,15 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from clew.capture.algebra import Groups, Members
+from clew.capture.intervals import span_column
 from clew.exceptions import BeyondRowError, GraphError
 from clew.graph.columns import WATERMARK, is_hidden, named, quote, sole
 from clew.graph.node import Annotated, Node
 from clew.graph.plan import change, describe
-from clew.operators.keep import shown
+from clew.operators.keep import Keep, shown
+from clew.operators.named import Named
+from clew.operators.project import Project
+from clew.operators.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,10 +32,12 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from clew.capture.algebra import Admission, Capture, Typed
+    from clew.graph.node import Operator
     from clew.model import Exactness
 
 Grouping = Literal["groupBy", "rollup", "cube"]
 _LEVEL = "_clew_level"
+_WINDOW = re.compile(r"window\((\w+)(?:, *'[^']*')+\)(?: AS \w+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +55,19 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """Group rows and aggregate each group."""
+    """Group rows and aggregate each group.
+
+    Attributes:
+        grouping: Spark's verb.
+        keys: The user's grouping expressions.
+        aggregates: The user's aggregates.
+        key_names: What Spark calls the keys.
+        clock: The key that a stream's watermark is compared with.
+        key_types: The types of the keys.
+        overlaps: A row may be in several groups.
+        session: The position of the key that is a session window.
+        within: The position of the key that is a window over the event time of the one source.
+    """
 
     grouping: Grouping
     keys: tuple[Column | str, ...]
@@ -58,6 +77,7 @@ class Aggregate:
     key_types: tuple[T.DataType, ...] | None = None
     overlaps: bool = True
     session: int | None = None
+    within: int | None = None
     exactness: ClassVar[Exactness] = "exact"
 
     @property
@@ -86,8 +106,8 @@ class Aggregate:
             keys.append((_LEVEL, T.LongType()))
         admission = capture.admit(source.annotation, self._clock_time())
         find = partial(self._members, source, types, admission)
-        session = None if self.session is None else quote(self.key_names[self.session])
-        gathering = capture.gather(admission.annotation, Groups(keys, find, session))
+        groups = Groups(keys, find, self._quoted(self.session), self._quoted(self.within))
+        gathering = capture.gather(admission.annotation, groups)
         if admission.condition is not None:
             # A late row may still be in time for a later window, so windows come first.
             keyed = source.df.withColumns(_keyed(self.keys))
@@ -102,6 +122,9 @@ class Aggregate:
             emitted = capture.emitted(f"{key}.`end`" if self.clock.is_window else key)
             df = df if emitted is None else df.filter(emitted)
         return Annotated(df, gathering.after.annotation)
+
+    def _quoted(self, key: int | None) -> str | None:
+        return None if key is None else quote(self.key_names[key])
 
     def _clock_time(self) -> str | None:
         if self.clock is None:
@@ -191,6 +214,7 @@ def aggregate(
         _clock(fields),
         tuple(field.dataType for field in fields),
         session=_session(fields),
+        within=_within(node, keys) if grouping == "groupBy" else None,
     )
     out = Node(operator, (node,))
     sole([c for c in out.columns if not is_hidden(c)], "agg")
@@ -209,6 +233,29 @@ def aggregate(
 def _session(keys: Sequence[T.StructField]) -> int | None:
     """Find the key that is a session window."""
     return next((i for i, key in enumerate(keys) if "spark.sessionWindow" in key.metadata), None)
+
+
+def _within(node: Node, keys: Sequence[Column | str]) -> int | None:
+    """Find the key that is a window over a source's event time, untouched on its way here."""
+    windows = ((i, _WINDOW.fullmatch(shown(key))) for i, key in enumerate(keys))
+    found = next(((i, match[1]) for i, match in windows if match), None)
+    if found is None:
+        return None
+    position, time = found
+    while not isinstance(node.operator, Source):
+        if not _hands_on(node.operator, time):
+            return None
+        [node] = node.inputs
+    return position if span_column(node.operator.origin) == time else None
+
+
+def _hands_on(operator: Operator, column: str) -> bool:
+    """Tell whether a step is sure to leave a column as it is."""
+    if isinstance(operator, Project) and operator.partition is None:
+        if isinstance(operator.columns, dict):
+            return column.lower() not in (name.lower() for name in operator.columns)
+        return column in [shown(each) for each in operator.columns]
+    return isinstance(operator, (Keep, Named))
 
 
 def _clock(keys: Sequence[T.StructField]) -> Clock | None:

@@ -53,8 +53,17 @@ def split_ends(draft: Path, sink: str, source: str, edges_to: Path) -> tuple[int
         The number of edges, and the ids `a`, `b` of the source rows, each once.
     """
     table = pa.concat_tables([_read(f) for f in _files(draft)])
-    ids = table.select(_IDS).group_by(_IDS).aggregate([]).rename_columns(["a", "b"])
-    return _put_edges(table, sink, source, edges_to), ids
+    return _put_edges(table, sink, source, edges_to), _ends(table)
+
+
+def ends_of(draft: Path) -> pa.Table:
+    """Return the ids `a`, `b` of the source rows in a draft, each once."""
+    files = [pq.read_table(f, columns=_IDS, partitioning=None) for f in _files(draft)]
+    return _ends(pa.concat_tables(files))
+
+
+def _ends(table: pa.Table) -> pa.Table:
+    return table.select(_IDS).group_by(_IDS).aggregate([]).rename_columns(["a", "b"])
 
 
 def _put_edges(table: pa.Table, sink: str, source: str, folder: Path) -> int:

@@ -74,11 +74,12 @@ def covers(tables: Sequence[pa.Table], reach: Reach) -> dict[str, Cover]:
     lows: dict[str, list[_Ints]] = {}
     highs: dict[str, list[_Ints]] = {}
     for table in tables:
-        for column in table.column_names:
-            if column.startswith((LOW, HIGH)):
-                into = lows if column.startswith(LOW) else highs
-                source = column.removeprefix(LOW).removeprefix(HIGH)
-                into.setdefault(source, []).append(table[column].drop_null().to_numpy())
+        for column in (name for name in table.column_names if name.startswith(LOW)):
+            source = column.removeprefix(LOW)
+            # A span of one moment has one end.
+            end = HIGH + source if HIGH + source in table.column_names else column
+            lows.setdefault(source, []).append(table[column].drop_null().to_numpy())
+            highs.setdefault(source, []).append(table[end].drop_null().to_numpy())
     found = {}
     for source, parts in lows.items():
         low, high = np.concatenate(parts), np.concatenate(highs[source])

@@ -24,10 +24,11 @@ from clew.capture.pointers import (
     Pointers,
     PointersCapture,
     carried,
-    pointer,
+    part_of,
 )
-from clew.graph.columns import ID_A, ID_B
+from clew.graph.columns import ID_A, ID_B, named
 from clew.graph.node import interpret
+from clew.operators.named import Named
 from clew.operators.source import Source
 from clew.store.collect import first_rows
 
@@ -48,10 +49,10 @@ _IN_SESSION = f"{SESSION_FROM} >= _clew_w_from AND {SESSION_TO} <= _clew_w_to"
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Edges to one source.
+    """Edges to one source or named frame.
 
     Attributes:
-        source: The source.
+        source: The source or named frame.
         edges: `sink_a`, `sink_b`, `source_a`, `source_b`; and `content` if it is known.
         has_content: The content of the source rows came along.
         repeats: An edge may be there several times.
@@ -113,6 +114,25 @@ class Unfolding:
         self._held: list[DataFrame] = []
         self._counter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="clew-levels")
 
+    def follow_named(self, name: str, ids: DataFrame, count: int) -> list[Found]:
+        """Follow the pointers of rows of a named frame.
+
+        Args:
+            name: The frame.
+            ids: The ids `a`, `b` of its rows, each once.
+            count: How many there are, about.
+        """
+        [before] = self._node_of(name).inputs
+        built = interpret(before, self._over(PointersCapture(contents=True)), check=False)
+        assert isinstance(built.annotation, Pointers)
+        wanted = ids.selectExpr(f"a AS {SINK_A}", f"b AS {SINK_B}")
+        wanted = F.broadcast(wanted) if count <= _BROADCAST_ROWS else wanted
+        rows = built.df.select(*[named(c) for c in built.annotation.columns])
+        rows = rows.join(wanted, F.expr(f"{ID_A} = {SINK_A} AND {ID_B} = {SINK_B}"))
+        # Equal rows may share an id, so that edges come twice.
+        pointing = _Rows(rows, built.annotation, count, repeats=not built.annotation.unique)
+        return self._found(pointing)
+
     def follow(self, rows: DataFrame, annotation: Pointers, count: int) -> list[Found]:
         """Follow the pointers of sink rows to their source rows.
 
@@ -121,8 +141,12 @@ class Unfolding:
             annotation: What they point at.
             count: How many there are, about.
         """
+        own = {ID_A: F.col(SINK_A), ID_B: F.col(SINK_B)} if annotation.own else {}
+        return self._found(_Rows(rows.withColumns(own), annotation, count))
+
+    def _found(self, rows: _Rows) -> list[Found]:
         paths: dict[str, list[_Path]] = {}
-        self._follow(_Rows(rows, annotation, count), paths)
+        self._follow(rows, paths)
         out = []
         for source, parts in paths.items():
             repeats = len(parts) > 1 or parts[0].repeats
@@ -141,9 +165,9 @@ class Unfolding:
     def _follow(self, rows: _Rows, paths: dict[str, list[_Path]]) -> None:
         annotation = rows.annotation
         for i, slot in enumerate(annotation.slots):
-            a, b = pointer(i, "a"), pointer(i, "b")
             if slot.kind == "row":
-                has_content = carried(i) in annotation.columns
+                a, b = part_of(annotation, i, "a"), part_of(annotation, i, "b")
+                has_content = i in annotation.whole
                 content = [f"{carried(i)} AS content"] if has_content else []
                 own = [SINK_A, SINK_B, f"{a} AS source_a", f"{b} AS source_b"]
                 found = rows.df.selectExpr(*own, *content).filter("source_a IS NOT NULL")
@@ -152,7 +176,7 @@ class Unfolding:
                     _Path(found, has_content, repeats, rows.count)
                 )
                 continue
-            parts = [f"{pointer(i, part)} AS _clew_w_{part}" for part in slot.parts]
+            parts = [f"{part_of(annotation, i, part)} AS _clew_w_{part}" for part in slot.parts]
             wanted = rows.df.selectExpr(SINK_A, SINK_B, *parts)
             wanted = wanted.filter("_clew_w_a IS NOT NULL")
             several = bool(rows.depth) or len(annotation.slots) > 1
@@ -201,12 +225,16 @@ class Unfolding:
         return WithoutLate(capture, self._tables.late)
 
     def rows_of(self, source: str) -> DataFrame:
-        """Return the rows of a source: `a`, `b` and `content`."""
+        """Return the rows of a source or named frame: `a`, `b` and `content`."""
         capture = self._over(PointersCapture(contents=True))
-        node = next(
+        built = interpret(self._node_of(source), capture, check=False)
+        assert isinstance(built.annotation, Pointers)
+        slot = [each.target for each in built.annotation.slots].index(source)
+        return built.df.selectExpr(f"{ID_A} AS a", f"{ID_B} AS b", f"{carried(slot)} AS content")
+
+    def _node_of(self, name: str) -> Node:
+        return next(
             each
             for each in self._nodes.values()
-            if isinstance(each.operator, Source) and each.operator.origin.name == source
+            if isinstance(each.operator, (Source, Named)) and each.operator.label == name
         )
-        df = interpret(node, capture, check=False).df
-        return df.selectExpr(f"{ID_A} AS a", f"{ID_B} AS b", f"{carried(0)} AS content")

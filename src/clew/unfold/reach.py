@@ -54,7 +54,7 @@ def obstacle(node: Node, *, whole: bool) -> str | None:
 
     Args:
         node: The graph.
-        whole: All of it is computed again; else the aggregations and what lies below them.
+        whole: All of it is computed again; else aggregations, named frames and what lies below.
     """
     for each in node.walk():
         source = each.operator
@@ -136,9 +136,9 @@ def _is_session(node: Node) -> bool:
 
 
 def _computed_again(node: Node, *, whole: bool) -> Iterator[Node]:
-    """Yield the nodes that are computed again: all, or the aggregations and what lies below."""
+    """Yield the nodes that are computed again: all, or what is looked up and what lies below."""
     seen: set[int] = set()
-    tops = [node] if whole else [each for each in node.walk() if is_gathering(each)]
+    tops = [node] if whole else [each for each in node.walk() if is_looked_up(each)]
     for top in tops:
         for each in top.walk():
             if each.id not in seen:
@@ -208,23 +208,32 @@ def is_stateful(node: Node) -> bool:
 def is_gathering(node: Node) -> bool:
     """Tell whether a step makes one row of a number of rows that only the data decides."""
     operator = node.operator
-    return isinstance(operator, (Aggregate, Pivot, MapGroups)) or (
-        isinstance(operator, Join) and operator.how == "semi" and operator.times is None
-    )
+    if isinstance(operator, Join):
+        return operator.how == "semi" and operator.times is None
+    if isinstance(operator, Dedup):
+        return operator.contributes == "all"
+    return isinstance(operator, (Aggregate, Pivot, MapGroups)) or _is_window_function(node)
+
+
+def is_looked_up(node: Node) -> bool:
+    """Tell whether rows of a step, or of its groups, are looked up when pointers are followed."""
+    return is_gathering(node) or isinstance(node.operator, Named)
+
+
+def _is_window_function(node: Node) -> bool:
+    return isinstance(node.operator, Project) and node.operator.partition is not None
 
 
 def pointers_obstacle(node: Node) -> str | None:
     """Say which step pointers cannot stand for."""
-    for each in node.walk():
-        operator = each.operator
-        if isinstance(operator, Named):
-            return f"the named frame `{operator.name}` needs the content of its rows"
-        if isinstance(operator, MapGroups):
-            return "`applyInPandas` hides the keys of its groups"
-        if isinstance(operator, Project) and operator.partition is not None:
-            return "a window function reads all rows of its partition"
-        if isinstance(operator, Dedup) and operator.contributes == "all":
-            return '`contributes="all"` asks for every duplicate'
+    looked_up = [each for each in node.walk() if is_looked_up(each)]
+    # Named rows are looked up with what is in them; of a group's rows only those before it are.
+    again = [i for each in looked_up for i in each.inputs]
+    if any(_is_window_function(below) for each in again for below in each.walk()):
+        return (
+            "a window function may put rows that are equal in its order another way round when it "
+            "is computed again"
+        )
     return None
 
 

@@ -23,10 +23,11 @@ from pyspark.sql import functions as F
 from clew.capture.pointers import Pointers
 from clew.exceptions import ReplayError
 from clew.graph.columns import named
+from clew.operators.named import Named
 from clew.steps import reached
 from clew.store.collect import put_most, put_rows
 from clew.store.commit import Unfolded, commit_unfolded, rows_in
-from clew.store.draft import ids_in, merge_folders, split_draft, split_ends
+from clew.store.draft import ends_of, ids_in, merge_folders, split_draft, split_ends
 from clew.store.layout import (
     EDGES,
     ROWS,
@@ -124,6 +125,9 @@ class Stage:
         self._reach = reach(node, whole=False)
         self._life = life(node)
         self._has_points = bool(pointed_sources(node))
+        self._named = frozenset(
+            n.operator.label for n in node.walk() if isinstance(n.operator, Named)
+        )
         self._had_few = True
 
     @property
@@ -265,9 +269,13 @@ class Stage:
             self._compute(each.edges, drafts[number], rows)
             reached("unfolded edges computed", number)
         self._check_whole(drafts, group)
+        for each, draft in zip(found, drafts, strict=True):
+            if each.source in self._named:
+                total += self._unfold_named(unfolding, each.source, draft)
         for number, (each, draft) in enumerate(zip(found, drafts, strict=True)):
             out = rows_folder(self.root, self.writer, name, each.source)
-            total += self._lay_out(unfolding, each, draft, edges_to / f"edges-{number}", out)
+            edges = edges_to / f"edges-{number}"
+            total += self._lay_out(unfolding, self.writer, each, draft, edges, out)
             reached("unfolded edges laid out", number)
             shutil.rmtree(draft)
             outs.append(out)
@@ -278,6 +286,21 @@ class Stage:
         return total, [
             str(p.relative_to(self.root)) for out in outs for p in sorted(out.glob("*.parquet"))
         ]
+
+    def _unfold_named(self, unfolding: Unfolding, frame: str, draft: Path) -> int:
+        """Write the edges of those rows of a named frame that results came from.
+
+        Their source rows are behind the results as well, so those are written with these.
+        """
+        ids, total = ends_of(draft), 0
+        rows = self.spark.createDataFrame(ids)
+        for number, each in enumerate(unfolding.follow_named(frame, rows, ids.num_rows)):
+            inner = draft.with_name(f"{draft.name}-{number}")
+            self._compute(each.edges, inner, ids.num_rows)
+            edges = inner.with_name(f"edges{inner.name}")
+            total += self._lay_out(unfolding, frame, each, inner, edges)
+            shutil.rmtree(inner)
+        return total
 
     def _compute(self, edges: DataFrame, draft: Path, rows: int) -> None:
         """Write a draft, through the driver if there are few rows and the last had few edges."""
@@ -304,28 +327,42 @@ class Stage:
             raise ReplayError(msg)
 
     def _lay_out(
-        self, unfolding: Unfolding, found: Found, draft: Path, edges: Path, rows: Path
+        self,
+        unfolding: Unfolding,
+        sink: str,
+        found: Found,
+        draft: Path,
+        edges: Path,
+        rows: Path | None = None,
     ) -> int:
-        count = rows_in(draft)
-        if count > _SMALL:
-            return self._lay_out_many(unfolding, found, draft, edges, rows)
-        if found.has_content:
-            return split_draft(draft, self.writer, found.source, edges, rows)
-        total, ids = split_ends(draft, self.writer, found.source, edges)
+        """Write the edges of a draft and, where a folder is given for them, the rows behind."""
+        if rows_in(draft) > _SMALL:
+            return self._lay_out_many(unfolding, sink, found, draft, edges, rows)
+        if found.has_content and rows is not None:
+            return split_draft(draft, sink, found.source, edges, rows)
+        total, ids = split_ends(draft, sink, found.source, edges)
+        if rows is None:
+            return total
         wanted = F.broadcast(self.spark.createDataFrame(ids))
         contents = unfolding.rows_of(found.source).join(wanted, ["a", "b"])
         put_rows(_apart(contents), rows, few=ids.num_rows <= _FEW_EDGES)
         return total
 
     def _lay_out_many(
-        self, unfolding: Unfolding, found: Found, draft: Path, edges: Path, rows: Path
+        self,
+        unfolding: Unfolding,
+        sink: str,
+        found: Found,
+        draft: Path,
+        edges: Path,
+        rows: Path | None,
     ) -> int:
         held = self.spark.read.parquet(str(draft))
         if found.repeats:
             held = held.dropDuplicates([SINK_A, SINK_B, "source_a", "source_b"])
         ends = ["source_a", "source_b"]
         named_edges = held.select(
-            F.lit(self.writer).alias("sink"),
+            F.lit(sink).alias("sink"),
             SINK_A,
             SINK_B,
             F.lit(found.source).alias("source"),
@@ -333,6 +370,8 @@ class Stage:
         )
         ordered = named_edges.coalesce(2).sortWithinPartitions(SINK_A, SINK_B, *ends)
         ordered.write.mode("overwrite").parquet(str(edges))
+        if rows is None:
+            return rows_in(edges)
         ids = [named("source_a").alias("a"), named("source_b").alias("b")]
         if found.has_content:
             contents = held.select(*ids, "content").dropDuplicates(["a", "b"])

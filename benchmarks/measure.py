@@ -22,6 +22,7 @@ from clew.unfold.retrieve import Selection, retrieve
 from clew.unfold.stage import Stage
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from benchmarks.queries import Case
@@ -74,9 +75,8 @@ class Run:
     asked: dict[float, Asked] = field(default_factory=dict)
 
 
-def run_plain(spark: SparkSession, case: Case, result: DataFrame, folder: Path) -> Run:
+def run_plain(result: DataFrame, folder: Path) -> Run:
     """Run a query as Spark would without clew."""
-    _settle(spark, case)
     writer = result.writeStream.format("parquet").option("path", str(folder / "out"))
     writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
     query = writer.trigger(availableNow=True).start()
@@ -88,16 +88,9 @@ def run_plain(spark: SparkSession, case: Case, result: DataFrame, folder: Path) 
 
 
 def run_traced(
-    spark: SparkSession,
-    case: Case,
-    frame: TracedFrame,
-    capture: str,
-    folder: Path,
-    *,
-    complete: bool,
+    frame: TracedFrame, capture: str, folder: Path, shares: Sequence[float], *, complete: bool
 ) -> Run:
     """Run a query with provenance and, if it is to be complete, unfold or retrieve afterwards."""
-    _settle(spark, case)
     query = start(frame, capture, folder)
     began = cpu_seconds()
     query.awaitTermination()
@@ -110,7 +103,7 @@ def run_traced(
         edges = _unfold(frame, folder)
         until = seconds + time.perf_counter() - clock
     cpu = cpu_seconds() - began
-    asked = {share: _ask(frame, root, share) for share in case.shares if complete}
+    asked = {share: _ask(frame, root, share) for share in shares}
     if until is None:
         return Run(seconds, None, cpu, state, rows, asked=asked)
     return Run(seconds, until, cpu, state, rows, edges, edge_bytes(root), asked)
@@ -168,8 +161,8 @@ def _ask(frame: TracedFrame, root: Path, share: float) -> Asked:
     return asked
 
 
-def _settle(spark: SparkSession, case: Case) -> None:
-    """Choose the state store and clear away what the run before left in memory."""
+def settle(spark: SparkSession, case: Case) -> None:
+    """Choose the state store and clear away what the turn before left in memory."""
     provider = _PROVIDERS[case.state_store]
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", provider)
     if case.small:

@@ -2,7 +2,7 @@
 
 Runs each query of `queries` plain and with each capture, in one process, in turns, and compares the
 runs of a turn with each other: the order is reversed from one turn to the next, so that a machine
-that gets slower or faster does so for all alike. A first turn on a tenth of the rows, and three
+that gets slower or faster does so for all alike. A first turn on a tenth of the rows, and two
 for the first query, warm up and are dropped. Writes `benchmarks/results/overhead.json`, one row per
 query and capture:
 
@@ -72,7 +72,7 @@ SESSION = {
     "spark.log.level": "ERROR",
 }
 STATE_STORE = "in memory (HDFSBackedStateStoreProvider); RocksDB where the query's name says so"
-_FIRST_TURNS = 3
+_FIRST_TURNS, _FIRST_BATCHES = 2, 3
 _QUESTIONS, _QUICK_QUESTIONS = 10, 3
 
 
@@ -125,7 +125,8 @@ class Bench:
             return self._trial(case, self._stream(case, rows))
         self._warm.add(kind)
         # The first query of all warms up Spark itself, which takes longest.
-        small = self._trial(case, self._stream(case, max(10_000, rows // 10)))
+        few = min(case.batches, _FIRST_BATCHES)
+        small = self._trial(case, self._stream(case, max(10_000, rows // 10), few))
         for _ in range(1 if len(self._warm) > 1 or self._quick else _FIRST_TURNS):
             self._turn(small, complete=True)
         return self._trial(case, self._stream(case, rows))
@@ -162,6 +163,7 @@ class Bench:
         print(f"{case.query}, turn {number + 1}: {said}", flush=True)
 
     def _turn(self, trial: Trial, *, complete: bool) -> Turn:
+        measure.settle(self._spark, trial.case)
         variants = ("plain", *trial.case.captures)
         ordered = variants if len(trial.turns) % 2 == 0 else reversed(variants)
         return {variant: self._run(trial, variant, complete=complete) for variant in ordered}
@@ -185,8 +187,8 @@ class Bench:
         shutil.rmtree(folder)
         return single_rows(case, stream, len(ids), times)
 
-    def _stream(self, case: Case, rows: int) -> Stream:
-        batches = 1 if self._quick else case.batches
+    def _stream(self, case: Case, rows: int, batches: int | None = None) -> Stream:
+        batches = 1 if self._quick else batches or case.batches
         return streams.write(case.data, SCRATCH.absolute() / "in", rows, batches=batches)
 
     def _fresh(self) -> Path:
@@ -194,11 +196,12 @@ class Bench:
         return SCRATCH.absolute() / f"run-{self._runs}"
 
     def _run(self, trial: Trial, variant: str, *, complete: bool) -> Run:
-        folder, spark, case = self._fresh(), self._spark, trial.case
+        folder = self._fresh()
         if variant == "plain":
-            run = measure.run_plain(spark, case, trial.plain, folder)
+            run = measure.run_plain(trial.plain, folder)
         else:
-            run = measure.run_traced(spark, case, trial.traced, variant, folder, complete=complete)
+            shares = trial.case.shares if complete else ()
+            run = measure.run_traced(trial.traced, variant, folder, shares, complete=complete)
         shutil.rmtree(folder)
         return run
 
@@ -251,7 +254,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="few rows, some queries, two turns")
     parser.add_argument("--only", default="", help="just queries whose name holds this text")
-    parser.add_argument("--minutes", type=float, default=13.0, help="how long turns may go on")
+    parser.add_argument("--minutes", type=float, default=14.0, help="how long turns may go on")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the file to write")
     options = parser.parse_args()
     repetitions = 2 if options.quick else 5

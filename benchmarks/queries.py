@@ -103,11 +103,11 @@ def _millis(rows: float) -> str:
 
 def _nested_case(levels: int) -> Case:
     """Ten rows per window and one row from window to window, so ten source rows, 19, 28, 37."""
-    captures = ALL if levels == 2 else _LAZY
+    captures = {4: _LAZY, 1: ALL}.get(levels, ("pointers",))
     return Case(
         f"nested_{levels}",
         ticks(20),
-        rows=10_000,
+        rows=6_000,
         quick_rows=0,
         make=nested(levels, 1),
         captures=captures,
@@ -117,11 +117,11 @@ def _nested_case(levels: int) -> Case:
 
 
 def _window_case(rows: int) -> Case:
-    captures = ALL if rows == 100 else _LAZY
+    captures = ALL if rows == 100 else ("pointers",)
     return Case(
         f"window_{rows}",
         ticks(1),
-        rows=100_000,
+        rows=60_000,
         quick_rows=20_000 if rows == 100 else 0,
         make=windows(rows, rows / 2),
         captures=captures,
@@ -139,26 +139,27 @@ def _synthetic_case(size: int, overlap: int) -> Case:
         quick_rows=20_000 if (size, overlap) == (50, 25) else 0,
         make=windows(size, size * (100 - overlap) / 100),
         captures=("pointers",),
+        completions=2,
         small=True,
     )
 
 
 def _workload(
-    query: str, data: Data, make: Callable[[Any], Any], quick_rows: int = 0, batches: int = 8
+    query: str, data: Data, make: Callable[[Any], Any], quick_rows: int = 0, batches: int = 10
 ) -> Case:
     """Take two million rows in several batches: a stream is more than one."""
     return Case(query, data, 2_100_000, quick_rows, make, _LAZY, batches=batches)
 
 
 def _with_sets(case: Case) -> Case:
-    """Measure sets in fewer batches, since they take long."""
-    return replace(case, captures=("sets",), batches=3)
+    """Measure sets on fewer rows and batches, since they take long."""
+    return replace(case, rows=600_000, captures=("sets",), batches=3)
 
 
 WORKLOADS = (
     _workload("linear_road_stopped_cars", REPORTS, linear_road.stopped_cars, 100_000),
     _workload("linear_road_accidents", REPORTS, linear_road.accidents_from_reports),
-    _workload("smart_grid_blackouts", READINGS, smart_grid.blackouts),
+    _workload("smart_grid_blackouts", READINGS, smart_grid.blackouts, batches=8),
     _workload("smart_grid_anomalies", READINGS, smart_grid.anomalies, batches=6),
 )
 UNFILTERED = (
@@ -172,7 +173,7 @@ UNFILTERED = (
         batches=2,
         state_store="rocksdb",
     ),
-    Case("unfiltered_window_memory", REPORTS, 400_000, 100_000, fast_cars, _LAZY, batches=3),
+    Case("unfiltered_window_memory", REPORTS, 300_000, 100_000, fast_cars, _LAZY, batches=3),
     Case("unfiltered_window_memory", REPORTS, 80_000, 0, fast_cars, ("sets",)),
 )
 RETRIEVAL = Case(
@@ -190,7 +191,7 @@ CASES = (
     *WORKLOADS,
     _with_sets(WORKLOADS[0]),
     *UNFILTERED,
-    *[_nested_case(levels) for levels in (4, 3, 2, 1)],
+    *[_nested_case(levels) for levels in (2, 4, 3, 1)],
     *[_window_case(rows) for rows in (100, 10, 1_000, 10_000)],
     RETRIEVAL,
     *[_synthetic_case(size, overlap) for size in (10, 50, 100) for overlap in (0, 25, 75)],

@@ -44,8 +44,12 @@ def sums(frame: clew.TracedFrame) -> clew.TracedFrame:
     parsed = frame.select(F.from_json(F.col("value").cast("string"), _KIND).alias("r")).select(
         "r.*"
     )
+    return totals(parsed)
+
+
+def totals(frame: clew.TracedFrame) -> clew.TracedFrame:
     return (
-        parsed.withWatermark("ts", "10 seconds")
+        frame.withWatermark("ts", "10 seconds")
         .groupBy(F.window("ts", "60 seconds"), "meter")
         .agg(F.sum("kwh").alias("kwh"), F.count("*").alias("n"))
     )
@@ -168,6 +172,38 @@ def test_a_replay_reads_no_records_from_before_the_window(
     assert rids == [r["rid"] for r in rows if r["rid"] in rids]
     assert min(rids) >= 40
     assert len(rids) <= read[0] <= 42, "at most the second half, and two that close all windows"
+
+
+def test_a_point_keeps_what_is_needed_of_a_topic(
+    spark: SparkSession, servers: str, tmp_path: Path
+) -> None:
+    topic, rows = f"readings-{uuid.uuid4().hex[:8]}", readings(6, 90)
+    send(spark, servers, topic, rows[:50])
+    send(spark, servers, topic, rows[50:])
+    stream = records(spark, servers, topic, maxOffsetsPerTrigger="11")
+    parsed = stream.selectExpr(
+        "topic", "partition", "offset", f"from_json(CAST(value AS STRING), '{_KIND}') AS r"
+    ).select("topic", "partition", "offset", "r.*")
+    pointed = clew.trace(parsed, "readings", event_time="ts", point=["rid", "meter", "kwh"])
+    plain = clew.trace(parsed, "readings", event_time="ts")
+
+    run(totals(pointed), tmp_path / "pointers", "pointers")
+    run(totals(plain), tmp_path / "sets", "sets")
+
+    answers = [
+        sorted(
+            (str(t.values), sorted(r["rid"] for r in t.sources["readings"]))
+            for t in all_traces(tmp_path / capture / "prov", "sums")
+        )
+        for capture in ("pointers", "sets")
+    ]
+    assert answers[0] == answers[1]
+    late = set(range(90)) - {rid for _, rids in answers[0] for rid in rids}
+    assert late, "some readings came too late"
+    kept = tmp_path / "pointers" / "prov" / "points" / "sums" / "readings"
+    left = spark.read.parquet(*[str(p) for p in kept.glob("[0-9]*")]).collect()
+    assert {r.rid for r in left} >= {90, 91}, "the open windows' rows are kept"
+    assert len(left) < 92, "what can contribute to nothing more is dropped"
 
 
 def test_two_queries_meet_at_a_topic(spark: SparkSession, servers: str, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 import clew
 from clew.exceptions import SourceError
 from clew.testing import all_traces, read_batches, run_stream, write_batches
+from clew.unfold.reach import life
 from clew.unfold.stage import Stage
 from frames import READINGS, READINGS_DDL, at
 
@@ -65,3 +66,16 @@ def test_a_point_needs_the_event_time(spark: SparkSession) -> None:
         clew.trace(stream, "ticks", point=True)
     with pytest.raises(SourceError, match="`point` names `speed`"):
         clew.trace(stream, "ticks", event_time="timestamp", point=["speed"])
+
+
+def test_what_a_point_may_forget_follows_from_windows_over_the_event_time(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    write_batches(tmp_path / "in", READINGS, [minute(0)])
+    stream = read_batches(spark, tmp_path / "in", READINGS_DDL)
+    readings = clew.trace(stream, "readings", event_time="ts", point=True)
+    later = readings.withColumn("ts", F.expr("ts + interval 1 day"))
+
+    assert life(sums(readings).node) == 60_000_000
+    assert life(sums(readings.select("ts", "meter", "kwh")).node) == 60_000_000
+    assert life(sums(later).node) is None, "the watermark runs a day ahead of the event time"

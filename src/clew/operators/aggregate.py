@@ -21,10 +21,8 @@ from clew.exceptions import BeyondRowError, GraphError
 from clew.graph.columns import WATERMARK, is_hidden, named, quote, sole
 from clew.graph.node import Annotated, Node
 from clew.graph.plan import change, describe
-from clew.operators.keep import Keep, shown
-from clew.operators.named import Named
-from clew.operators.project import Project
-from clew.operators.source import Source
+from clew.operators.keep import shown
+from clew.operators.untouched import origin_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from clew.capture.algebra import Admission, Capture, Typed
-    from clew.graph.node import Operator
     from clew.model import Exactness
 
 Grouping = Literal["groupBy", "rollup", "cube"]
@@ -242,20 +239,8 @@ def _within(node: Node, keys: Sequence[Column | str]) -> int | None:
     if found is None:
         return None
     position, time = found
-    while not isinstance(node.operator, Source):
-        if not _hands_on(node.operator, time):
-            return None
-        [node] = node.inputs
-    return position if span_column(node.operator.origin) == time else None
-
-
-def _hands_on(operator: Operator, column: str) -> bool:
-    """Tell whether a step is sure to leave a column as it is."""
-    if isinstance(operator, Project) and operator.partition is None:
-        if isinstance(operator.columns, dict):
-            return column.lower() not in (name.lower() for name in operator.columns)
-        return column in [shown(each) for each in operator.columns]
-    return isinstance(operator, (Keep, Named))
+    source = origin_of(node, time)
+    return position if source is not None and span_column(source.origin) == time else None
 
 
 def _clock(keys: Sequence[T.StructField]) -> Clock | None:

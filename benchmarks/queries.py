@@ -156,11 +156,12 @@ def _with_sets(case: Case) -> Case:
     return replace(case, rows=600_000, captures=("sets",), batches=3)
 
 
+STOPPED_CARS = _workload("linear_road_stopped_cars", REPORTS, linear_road.stopped_cars, 100_000)
 WORKLOADS = (
-    _workload("linear_road_stopped_cars", REPORTS, linear_road.stopped_cars, 100_000),
-    _workload("linear_road_accidents", REPORTS, linear_road.accidents_from_reports),
     _workload("smart_grid_blackouts", READINGS, smart_grid.blackouts, batches=8),
     _workload("smart_grid_anomalies", READINGS, smart_grid.anomalies, batches=6),
+    STOPPED_CARS,
+    _workload("linear_road_accidents", REPORTS, linear_road.accidents_from_reports),
 )
 UNFILTERED = (
     Case(
@@ -189,7 +190,7 @@ RETRIEVAL = Case(
 )
 CASES = (
     *WORKLOADS,
-    _with_sets(WORKLOADS[0]),
+    _with_sets(STOPPED_CARS),
     *UNFILTERED,
     *[_nested_case(levels) for levels in (2, 4, 3, 1)],
     *[_window_case(rows) for rows in (100, 10, 1_000, 10_000)],

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 
-from clew.store.collect import put_most, put_rows
+from clew.store.collect import compute, put_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,17 +92,17 @@ def test_types_that_arrow_has_not_or_fails_on_are_left_to_spark(
     assert (tmp_path / "out" / "_SUCCESS").exists()
 
 
-@pytest.mark.parametrize(("most", "files"), [(10, 1), (9, 2)])
+@pytest.mark.parametrize(("most", "files"), [(10, 0), (9, 2), (3, 2), (0, 2)])
 def test_more_rows_than_allowed_are_written_by_spark(
     spark: SparkSession, tmp_path: Path, most: int, files: int
 ) -> None:
-    put_most(spark.range(10).repartition(2), tmp_path / "out", most)
+    draft = compute(spark.range(10).repartition(2), tmp_path / "out", most)
 
-    found = list((tmp_path / "out").glob("*.parquet"))
-    assert len(found) == files
-    assert sorted(i for file in found for i in pq.read_table(file)["id"].to_pylist()) == [
-        *range(10)
-    ]
+    assert len(list((tmp_path / "out").glob("*.parquet"))) == files
+    assert draft.count() == 10
+    assert sorted(draft.read(["id"])["id"].to_pylist()) == [*range(10)]
+    draft.drop()
+    assert not (tmp_path / "out").exists()
 
 
 def test_an_error_of_the_job_is_not_mistaken_for_too_many_rows(

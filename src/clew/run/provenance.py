@@ -23,7 +23,8 @@ from clew.graph.columns import ID_A, ID_B, is_hidden, named, quote
 from clew.run.sink import FileSink, NoSink
 from clew.steps import reached
 from clew.store.collect import put_rows
-from clew.store.commit import Commit, commit, committed_rows, is_committed, rows_in
+from clew.store.commit import Commit, commit, committed_rows, is_committed
+from clew.store.draft import rows_in
 from clew.store.layout import batch_folder, edges_folder, rows_folder
 from clew.store.packed import pack_folder
 from clew.unfold.arrivals import parse_offsets

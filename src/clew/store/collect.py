@@ -13,13 +13,17 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import types as T
 
-from clew.store.draft import put_table
+from clew.store.draft import Draft, put_table
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import pyarrow as pa
     from pyspark.sql import DataFrame
+
+_AT = "_clew_at"
+_IN_TASK = (1 << 33) - 1
+"""The bits of `monotonically_increasing_id` that count the rows of a task."""
 
 _PLAIN = (
     T.BinaryType,
@@ -48,27 +52,29 @@ def put_rows(rows: DataFrame, folder: Path, *, few: bool) -> None:
         put_table(table, folder)
 
 
-def put_most(rows: DataFrame, folder: Path, most: int) -> None:
-    """Compute rows into a folder, through the driver unless there are more than `most`.
+def compute(rows: DataFrame, folder: Path, most: int) -> Draft:
+    """Compute rows once: into memory if there are at most so many, else into a folder.
 
-    The driver never holds more than that; if there are more, they are computed again. So this is
-    for rows that are made from data at rest.
+    If there turn out to be more, they are computed again. So this is for rows that are made from
+    data at rest. With `most=0` they go to the folder right away.
     """
-    table = _collected(first_rows(rows, most + 1))
-    if table is None or table.num_rows > most:
+    table = few_rows(rows, most) if most else None
+    if table is None:
         put_rows(rows, folder, few=False)
-        return
-    shutil.rmtree(folder, ignore_errors=True)
-    put_table(table, folder)
+    return Draft(folder, table)
 
 
-def first_rows(rows: DataFrame, most: int) -> DataFrame:
-    """Return some of the rows, so many at most.
+def few_rows(rows: DataFrame, most: int) -> pa.Table | None:
+    """Return rows as a table; None if there are more than so many.
 
-    They pass through a shuffle first. A limit right behind a scan and a join makes Spark's
-    generated code for those twice as slow.
+    No task hands over more than that, which the number of a row within its task sees to. A limit
+    would do it as well, but makes Spark's generated code for a scan and a join twice as slow.
     """
-    return rows.repartition(1).limit(most)
+    numbered = rows.selectExpr("*", f"monotonically_increasing_id() & {_IN_TASK} AS {_AT}")
+    table = _collected(numbered.filter(f"{_AT} <= {most}"))
+    if table is None or table.num_rows > most:
+        return None
+    return table.drop_columns(_AT)
 
 
 def _collected(rows: DataFrame) -> pa.Table | None:

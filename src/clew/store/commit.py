@@ -154,13 +154,6 @@ def commit_unfolded(root: Path, done: Unfolded) -> None:
     put_json(path, {**asdict(done), "gap": None, "sink_rows": None, "committed": now()})
 
 
-def rows_in(folder: Path) -> int:
-    """Count the rows of the Parquet files in a folder, by their footers."""
-    import pyarrow.parquet as pq
-
-    return sum(pq.read_metadata(p).num_rows for p in folder.glob("*.parquet"))
-
-
 def forget_writer(root: Path, writer: str) -> None:
     """Remove everything that a writer put into the store, commits first."""
     shutil.rmtree(batches_folder(root, writer), ignore_errors=True)

@@ -7,6 +7,7 @@ memory.
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,17 +18,46 @@ import pyarrow.parquet as pq
 from clew.store.schema import normal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
 _IDS = ["source_a", "source_b"]
 
 
-def split_draft(draft: Path, sink: str, source: str, edges_to: Path, rows_to: Path) -> int:
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What a job computed: a table if it is little, else a folder of files."""
+
+    folder: Path
+    table: pa.Table | None = None
+
+    def count(self) -> int:
+        """Return how many rows it has."""
+        return rows_in(self.folder) if self.table is None else int(self.table.num_rows)
+
+    def read(self, columns: list[str] | None = None) -> pa.Table:
+        """Return the rows, or some of their columns, with the types that the store promises."""
+        return pa.concat_tables(self.parts(columns))
+
+    def parts(self, columns: list[str] | None = None) -> Iterator[pa.Table]:
+        """Return the rows piece by piece, as they are in memory or in files."""
+        if self.table is not None:
+            yield _promised(self.table if columns is None else self.table.select(columns))
+            return
+        for path in _files(self.folder):
+            yield _read(path, columns)
+
+    def drop(self) -> None:
+        """Let go of the files, if there are any."""
+        if self.table is None:
+            shutil.rmtree(self.folder)
+
+
+def split_draft(draft: Draft, sink: str, source: str, edges_to: Path, rows_to: Path) -> int:
     """Split a draft with `sink_a`, `sink_b`, `source_a`, `source_b` and `content`.
 
     Args:
-        draft: The folder that the job wrote; an edge may be in it several times.
+        draft: What the job computed; an edge may be in it several times.
         sink: The stream of the results.
         source: The stream at the other end.
         edges_to: A new folder for the edges, each once.
@@ -36,7 +66,7 @@ def split_draft(draft: Path, sink: str, source: str, edges_to: Path, rows_to: Pa
     Returns:
         The number of edges.
     """
-    table = pa.concat_tables([_read(f) for f in _files(draft)])
+    table = draft.read()
     count = _put_edges(table, sink, source, edges_to)
     once = _once(table, _IDS)
     content = once.column("content").combine_chunks()
@@ -46,20 +76,19 @@ def split_draft(draft: Path, sink: str, source: str, edges_to: Path, rows_to: Pa
     return count
 
 
-def split_ends(draft: Path, sink: str, source: str, edges_to: Path) -> tuple[int, pa.Table]:
+def split_ends(draft: Draft, sink: str, source: str, edges_to: Path) -> tuple[int, pa.Table]:
     """Lay out the edges of a draft that has no content.
 
     Returns:
         The number of edges, and the ids `a`, `b` of the source rows, each once.
     """
-    table = pa.concat_tables([_read(f) for f in _files(draft)])
+    table = draft.read(["sink_a", "sink_b", *_IDS])
     return _put_edges(table, sink, source, edges_to), _ends(table)
 
 
-def ends_of(draft: Path) -> pa.Table:
+def ends_of(draft: Draft) -> pa.Table:
     """Return the ids `a`, `b` of the source rows in a draft, each once."""
-    files = [pq.read_table(f, columns=_IDS, partitioning=None) for f in _files(draft)]
-    return _ends(pa.concat_tables(files))
+    return _ends(draft.read(_IDS))
 
 
 def _ends(table: pa.Table) -> pa.Table:
@@ -115,11 +144,21 @@ def split_carried(draft: Path, sink: str, prefix: str, most: int) -> Parts | Non
     return Parts(pa.concat_tables(edges), rows)
 
 
-def _read(path: Path) -> pa.Table:
+def _read(path: Path, columns: list[str] | None = None) -> pa.Table:
     """Read a file that Spark may have written, with the types that the store promises."""
-    kinds = [pa.field(f.name, normal(f.type)) for f in pq.read_schema(path)]
-    table = pq.read_table(path, partitioning=None, coerce_int96_timestamp_unit="us")
-    return table.cast(pa.schema(kinds))
+    table = pq.read_table(
+        path, columns=columns, partitioning=None, coerce_int96_timestamp_unit="us"
+    )
+    return _promised(table)
+
+
+def _promised(table: pa.Table) -> pa.Table:
+    return table.cast(pa.schema([pa.field(f.name, normal(f.type)) for f in table.schema]))
+
+
+def rows_in(folder: Path) -> int:
+    """Count the rows of the Parquet files in a folder, by their footers."""
+    return sum(pq.read_metadata(p).num_rows for p in _files(folder))
 
 
 def _edges(sink: str, source: str, ends: Sequence[Any]) -> pa.Table:
@@ -160,6 +199,22 @@ def ids_in(files: Iterable[Path], a: str, b: str) -> set[tuple[int, int]]:
         table = pq.read_table(path, columns=[a, b], partitioning=None)
         found |= pairs(table.group_by([a, b]).aggregate([]), a, b)
     return found
+
+
+def missing(ids: pa.Table, found: Iterable[pa.Table]) -> tuple[int, int]:
+    """Count how many different ids there are, and how many of them are found nowhere.
+
+    Args:
+        ids: Two columns with the halves of ids.
+        found: Tables with such columns, in the same order.
+    """
+    names = ["a", "b"]
+    wanted = ids.rename_columns(names).group_by(names).aggregate([])
+    count = wanted.num_rows
+    for each in found:
+        there = each.rename_columns(names).group_by(names).aggregate([])
+        wanted = wanted.join(there, names, join_type="left anti")
+    return count, wanted.num_rows
 
 
 def pairs(table: pa.Table, a: str, b: str) -> set[tuple[int, int]]:

@@ -30,7 +30,7 @@ from clew.graph.columns import ID_A, ID_B, named
 from clew.graph.node import interpret
 from clew.operators.named import Named
 from clew.operators.source import Source
-from clew.store.collect import first_rows
+from clew.store.collect import few_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -193,8 +193,8 @@ class Unfolding:
     def _counted(self, wanted: DataFrame, rows: _Rows, *, several: bool) -> tuple[DataFrame, int]:
         """Compute the groups of a level: how many there are decides how their rows are found."""
         if rows.depth and rows.count <= _FEW // 10:
-            table = first_rows(wanted, _FEW + 1).toArrow()
-            if table.num_rows <= _FEW:
+            table = few_rows(wanted, _FEW)
+            if table is not None:
                 table = table.group_by(table.column_names).aggregate([])
                 return wanted.sparkSession.createDataFrame(table), table.num_rows
         if not rows.depth and rows.count <= _FEW:

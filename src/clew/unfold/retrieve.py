@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from clew.capture.intervals import LOW
 from clew.capture.sets import FROM
-from clew.store.commit import Unfolded, commit_unfolded, rows_in
-from clew.store.draft import ids_in, put_table, split_carried
+from clew.store.commit import Unfolded, commit_unfolded
+from clew.store.draft import ids_in, put_table, rows_in, split_carried
 from clew.store.layout import (
     batches_folder,
     edges_folder,

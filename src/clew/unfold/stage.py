@@ -25,9 +25,17 @@ from clew.exceptions import ReplayError
 from clew.graph.columns import named
 from clew.operators.named import Named
 from clew.steps import reached
-from clew.store.collect import put_most, put_rows
-from clew.store.commit import Unfolded, commit_unfolded, rows_in
-from clew.store.draft import ends_of, ids_in, merge_folders, split_draft, split_ends
+from clew.store.collect import compute, put_rows
+from clew.store.commit import Unfolded, commit_unfolded
+from clew.store.draft import (
+    Draft,
+    ends_of,
+    merge_folders,
+    missing,
+    rows_in,
+    split_draft,
+    split_ends,
+)
 from clew.store.layout import (
     EDGES,
     ROWS,
@@ -264,9 +272,9 @@ class Stage:
         edges_to = edges_folder(self.root, self.writer, name)
         outs, total = [edges_to], 0
         rows = sum(each.rows for each in group)
-        drafts = [edges_to / f"_draft-{number}" for number in range(len(found))]
+        drafts = []
         for number, each in enumerate(found):
-            self._compute(each.edges, drafts[number], rows)
+            drafts.append(self._compute(each.edges, edges_to / f"_draft-{number}", rows))
             reached("unfolded edges computed", number)
         self._check_whole(drafts, group)
         for each, draft in zip(found, drafts, strict=True):
@@ -277,7 +285,7 @@ class Stage:
             edges = edges_to / f"edges-{number}"
             total += self._lay_out(unfolding, self.writer, each, draft, edges, out)
             reached("unfolded edges laid out", number)
-            shutil.rmtree(draft)
+            draft.drop()
             outs.append(out)
             reached("unfolded rows written", number)
         merge_folders(edges_to)
@@ -287,7 +295,7 @@ class Stage:
             str(p.relative_to(self.root)) for out in outs for p in sorted(out.glob("*.parquet"))
         ]
 
-    def _unfold_named(self, unfolding: Unfolding, frame: str, draft: Path) -> int:
+    def _unfold_named(self, unfolding: Unfolding, frame: str, draft: Draft) -> int:
         """Write the edges of those rows of a named frame that results came from.
 
         Their source rows are behind the results as well, so those are written with these.
@@ -295,31 +303,32 @@ class Stage:
         ids, total = ends_of(draft), 0
         rows = self.spark.createDataFrame(ids)
         for number, each in enumerate(unfolding.follow_named(frame, rows, ids.num_rows)):
-            inner = draft.with_name(f"{draft.name}-{number}")
-            self._compute(each.edges, inner, ids.num_rows)
-            edges = inner.with_name(f"edges{inner.name}")
+            place = draft.folder.with_name(f"{draft.folder.name}-{number}")
+            inner = self._compute(each.edges, place, ids.num_rows)
+            edges = place.with_name(f"edges{place.name}")
             total += self._lay_out(unfolding, frame, each, inner, edges)
-            shutil.rmtree(inner)
+            inner.drop()
         return total
 
-    def _compute(self, edges: DataFrame, draft: Path, rows: int) -> None:
-        """Write a draft, through the driver if there are few rows and the last had few edges."""
-        if rows <= _FEW_ROWS and self._had_few:
-            put_most(edges, draft, _FEW_EDGES)
-        else:
-            put_rows(edges, draft, few=False)
-        self._had_few = rows_in(draft) <= _FEW_EDGES
+    def _compute(self, edges: DataFrame, folder: Path, rows: int) -> Draft:
+        """Compute edges, through the driver if there are few rows and the last had few edges."""
+        few = rows <= _FEW_ROWS and self._had_few
+        draft = compute(edges, folder, _FEW_EDGES if few else 0)
+        self._had_few = draft.count() <= _FEW_EDGES
+        return draft
 
-    def _check_whole(self, drafts: Sequence[Path], group: Sequence[Pending]) -> None:
+    def _check_whole(self, drafts: Sequence[Draft], group: Sequence[Pending]) -> None:
         """Refuse to commit if a row of a stream lost its source rows."""
         if self._checkpoint is None and makes_rows_of_nothing(self._node):
             return
-        rows = ids_in(self._files(group), "a", "b")
-        found = ids_in([f for d in drafts for f in d.glob("*.parquet")], SINK_A, SINK_B)
-        lost = len(rows) - len(rows & found)
+        files = [
+            pq.read_table(f, columns=["a", "b"], partitioning=None) for f in self._files(group)
+        ]
+        found = (part for draft in drafts for part in draft.parts([SINK_A, SINK_B]))
+        rows, lost = missing(pa.concat_tables(files), found)
         if lost:
             msg = (
-                f"{lost} of {len(rows)} rows of `{self.writer}` could not be unfolded: the source "
+                f"{lost} of {rows} rows of `{self.writer}` could not be unfolded: the source "
                 "no longer holds the rows that the query read, or the pipeline is another one.\n\n"
                 "Check that the source files are still at the path where the query read them. "
                 "Nothing was written; the rows stay pending."
@@ -331,12 +340,12 @@ class Stage:
         unfolding: Unfolding,
         sink: str,
         found: Found,
-        draft: Path,
+        draft: Draft,
         edges: Path,
         rows: Path | None = None,
     ) -> int:
         """Write the edges of a draft and, where a folder is given for them, the rows behind."""
-        if rows_in(draft) > _SMALL:
+        if draft.count() > _SMALL:
             return self._lay_out_many(unfolding, sink, found, draft, edges, rows)
         if found.has_content and rows is not None:
             return split_draft(draft, sink, found.source, edges, rows)
@@ -353,11 +362,11 @@ class Stage:
         unfolding: Unfolding,
         sink: str,
         found: Found,
-        draft: Path,
+        draft: Draft,
         edges: Path,
         rows: Path | None,
     ) -> int:
-        held = self.spark.read.parquet(str(draft))
+        held = self.spark.read.parquet(str(draft.folder))
         if found.repeats:
             held = held.dropDuplicates([SINK_A, SINK_B, "source_a", "source_b"])
         ends = ["source_a", "source_b"]

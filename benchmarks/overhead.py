@@ -254,7 +254,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="few rows, some queries, two turns")
     parser.add_argument("--only", default="", help="just queries whose name holds this text")
-    parser.add_argument("--minutes", type=float, default=14.0, help="how long turns may go on")
+    parser.add_argument("--minutes", type=float, default=14.5, help="how long turns may go on")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the file to write")
     options = parser.parse_args()
     repetitions = 2 if options.quick else 5

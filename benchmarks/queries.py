@@ -9,7 +9,7 @@ DataFrame and a traced frame alike.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.streams import READINGS, REPORTS, Data, ticks
@@ -125,7 +125,7 @@ def _window_case(rows: int) -> Case:
         quick_rows=20_000 if rows == 100 else 0,
         make=windows(rows, rows / 2),
         captures=captures,
-        completions=2,
+        completions=1,
         small=True,
     )
 
@@ -139,28 +139,22 @@ def _synthetic_case(size: int, overlap: int) -> Case:
         quick_rows=20_000 if (size, overlap) == (50, 25) else 0,
         make=windows(size, size * (100 - overlap) / 100),
         captures=("pointers",),
-        completions=2,
+        completions=1,
         small=True,
     )
 
 
 def _workload(
-    query: str, data: Data, make: Callable[[Any], Any], quick_rows: int = 0, batches: int = 10
+    query: str, data: Data, make: Callable[[Any], Any], quick_rows: int = 0, batches: int = 8
 ) -> Case:
     """Take two million rows in several batches: a stream is more than one."""
     return Case(query, data, 2_100_000, quick_rows, make, _LAZY, batches=batches)
 
 
-def _with_sets(case: Case) -> Case:
-    """Measure sets on fewer rows and batches, since they take long."""
-    return replace(case, rows=600_000, captures=("sets",), batches=3)
-
-
-STOPPED_CARS = _workload("linear_road_stopped_cars", REPORTS, linear_road.stopped_cars, 100_000)
 WORKLOADS = (
-    _workload("smart_grid_blackouts", READINGS, smart_grid.blackouts, batches=8),
-    _workload("smart_grid_anomalies", READINGS, smart_grid.anomalies, batches=6),
-    STOPPED_CARS,
+    _workload("smart_grid_blackouts", READINGS, smart_grid.blackouts, batches=6),
+    _workload("smart_grid_anomalies", READINGS, smart_grid.anomalies, batches=5),
+    _workload("linear_road_stopped_cars", REPORTS, linear_road.stopped_cars, 100_000),
     _workload("linear_road_accidents", REPORTS, linear_road.accidents_from_reports),
 )
 UNFILTERED = (
@@ -184,13 +178,12 @@ RETRIEVAL = Case(
     quick_rows=20_000,
     make=nested(2, 3),
     captures=("intervals",),
-    completions=2,
+    completions=1,
     shares=(0.05, 1, 10, 100),
     small=True,
 )
 CASES = (
     *WORKLOADS,
-    _with_sets(STOPPED_CARS),
     *UNFILTERED,
     *[_nested_case(levels) for levels in (2, 4, 3, 1)],
     *[_window_case(rows) for rows in (100, 10, 1_000, 10_000)],

@@ -6,6 +6,7 @@ import datetime as dt
 from typing import TYPE_CHECKING
 
 from clew.query.provenance import open_store
+from clew.query.stream import lines
 from clew.store.records import Gap
 from store.build import RUN, StoreBuilder, row
 
@@ -55,6 +56,37 @@ def test_a_stream_shows_itself_on_one_line(road: Provenance) -> None:
             "watermark 2026-01-01T08:01:00Z, feeds accidents)"
         ),
     ]
+
+
+def _bound(micros: int | None, *why: str) -> dict[str, object]:
+    return {"micros": micros, "waits": True, "by_arrival": False, "why": list(why)}
+
+
+def test_the_bound_is_the_largest_over_the_sources(tmp_path: Path) -> None:
+    store = StoreBuilder(tmp_path)
+    for name in ("a", "b"):
+        store.source(name)
+    store.sink("quick", ["a", "b"], bounds={"a": _bound(150_000_000), "b": _bound(120_000_000)})
+    store.sink("hourly", ["a"], bounds={"a": _bound(7_200_000_000)})
+    store.sink("at once", ["a"], bounds={"a": {**_bound(0), "waits": False}})
+    store.sink("open", ["a"], bounds={"a": _bound(None, "a session window may grow without end")})
+    streams = {each.name: each for each in open_store(tmp_path).streams()}
+
+    assert streams["quick"].bound == dt.timedelta(seconds=150)
+    assert streams["open"].bound is None
+    assert streams["quick"].to_dict()["bounds"]["b"]["micros"] == 120_000_000
+    shown = [line.text for line in lines(list(streams.values()))]
+    last = {text.split("  ")[0]: text.split("  ")[-1].strip() for text in shown}
+    assert {name: last[name] for name in streams} == {
+        "a": "-",
+        "b": "-",
+        "at once": "0",
+        "hourly": "2 h",
+        "open": "none",
+        "quick": "150 s",
+    }
+    assert shown[-1] == "rows of a stay alive for open: a session window may grow without end"
+    assert repr(streams["quick"]).endswith("U 150 s)")
 
 
 def test_gaps_are_listed_and_do_not_count_as_batches(tmp_path: Path) -> None:

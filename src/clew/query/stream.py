@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from clew.query import show
@@ -37,6 +37,8 @@ class Stream:
         edges: How many edges they hold; None if unknown.
         watermark: The last watermark of its query.
         gaps: The batches whose provenance is missing.
+        bounds: For how long a row of each source may take part in its rows: `micros`, how far the
+            watermark must be beyond a row's event time, and `why` where there is no such bound.
     """
 
     name: str
@@ -55,6 +57,15 @@ class Stream:
     edges: int | None
     watermark: dt.datetime | None
     gaps: tuple[Gap, ...]
+    bounds: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def bound(self) -> dt.timedelta | None:
+        """The bound U: how long a source row may take part in results; None if there is none."""
+        found = [each["micros"] for each in self.bounds.values()]
+        if not found or None in found:
+            return None
+        return dt.timedelta(microseconds=max(found))
 
     def __repr__(self) -> str:
         parts = [self.kind]
@@ -71,6 +82,8 @@ class Stream:
             parts.append(show.count(self.edges, "edge"))
         if self.watermark is not None:
             parts.append(f"watermark {show.iso(self.watermark)}")
+        if self.bounds:
+            parts.append(f"U {_until(self)}")
         if self.gaps:
             parts.append(show.count(len(self.gaps), "gap"))
         if self.feeds:
@@ -95,6 +108,7 @@ class Stream:
             "sink_rows": self.sink_rows,
             "edges": self.edges,
             "watermark": show.plain(self.watermark),
+            "bounds": show.plain(self.bounds),
             "gaps": [gap.to_dict() for gap in self.gaps],
         }
 
@@ -123,6 +137,7 @@ def describe_stream(snapshot: Snapshot, record: StreamRecord) -> Stream:
         edges=_sum(each.edges for each in (*own, *unfolded)),
         watermark=_last_watermark(committed),
         gaps=() if writer is None else snapshot.gaps(writer),
+        bounds=record.bounds,
     )
 
 
@@ -140,10 +155,16 @@ def lines(streams: Sequence[Stream]) -> list[show.Line]:
         "rows",
         "edges",
         "watermark",
+        "U",
     ]
     table = show.table(header, [_cells(each) for each in streams])
     gaps = dict.fromkeys(gap for each in streams for gap in each.gaps)
-    return [*table, *(show.Line("warning", f"missing: {show.escape(str(gap))}") for gap in gaps)]
+    alive = [show.Line("note", show.escape(text)) for text in _without_bound(streams)]
+    return [
+        *table,
+        *alive,
+        *(show.Line("warning", f"missing: {show.escape(str(gap))}") for gap in gaps),
+    ]
 
 
 def _cells(stream: Stream) -> list[str]:
@@ -157,6 +178,36 @@ def _cells(stream: Stream) -> list[str]:
         exactness or "-",
         *("-" if each is None else f"{each:,}" for each in numbers),
         "-" if stream.watermark is None else show.iso(stream.watermark),
+        _until(stream) if stream.bounds else "-",
+    ]
+
+
+def _until(stream: Stream) -> str:
+    """Write the bound with the largest unit that it is a whole number of.
+
+    Examples:
+        >>> from types import SimpleNamespace as Given
+        >>> _until(Given(bound=dt.timedelta(seconds=150)))
+        '150 s'
+    """
+    bound = stream.bound
+    if bound is None:
+        return "none"
+    micros = bound // dt.timedelta(microseconds=1)
+    units = {"h": 3_600_000_000, "min": 60_000_000, "s": 1_000_000, "ms": 1_000, "us": 1}
+    if not micros:
+        return "0"
+    name, size = next((n, s) for n, s in units.items() if micros % s == 0)
+    return f"{micros // size} {name}"
+
+
+def _without_bound(streams: Sequence[Stream]) -> list[str]:
+    """Say which sources' rows never expire for which queries, and why."""
+    return [
+        f"rows of {source} stay alive for {stream.name}: {'; '.join(bound['why'])}"
+        for stream in streams
+        for source, bound in stream.bounds.items()
+        if bound["micros"] is None
     ]
 
 

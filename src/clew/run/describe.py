@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from clew.exceptions import GraphError
 from clew.graph.node import describe
+from clew.live.bound import bounds
 from clew.operators.named import Named
 from clew.operators.source import Source
 from clew.store.commit import now
@@ -40,7 +41,8 @@ def describe_streams(
     for each in frames:
         inside = _stream(each.operator.label, "named", each, filled)
         streams.append({**inside, "node": numbers[each.id], "sources": graph["sources"]})
-    streams.append({**_stream(writer, "sink", node, filled), "graph": graph})
+    bound = {name: each.to_dict() for name, each in bounds(node).items()}
+    streams.append({**_stream(writer, "sink", node, filled), "graph": graph, "bounds": bound})
     return streams
 
 

@@ -111,6 +111,7 @@ class StreamRecord:
         node: A named frame's node in the graph of its writer.
         sources: The streams that its query reads.
         columns: The user's columns, as last described.
+        bounds: For how long a row of each source may take part in its rows.
     """
 
     name: str
@@ -125,6 +126,7 @@ class StreamRecord:
     node: int | None = None
     sources: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
+    bounds: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -185,6 +187,7 @@ def read_stream(path: Path) -> StreamRecord:
             node=data.get("node"),
             sources=tuple(graph.get("sources") or data.get("sources") or ()),
             columns=tuple(each["name"] for each in schema.get("fields", ())),
+            bounds=dict(data.get("bounds") or {}),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise _damaged(path, error) from error

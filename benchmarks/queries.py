@@ -152,7 +152,7 @@ def _workload(
 
 
 WORKLOADS = (
-    _workload("smart_grid_blackouts", READINGS, smart_grid.blackouts, batches=6),
+    _workload("smart_grid_blackouts", READINGS, smart_grid.blackouts),
     _workload("smart_grid_anomalies", READINGS, smart_grid.anomalies, batches=5),
     _workload("linear_road_stopped_cars", REPORTS, linear_road.stopped_cars, 100_000),
     _workload("linear_road_accidents", REPORTS, linear_road.accidents_from_reports),

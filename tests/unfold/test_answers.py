@@ -232,3 +232,19 @@ def test_rows_whose_source_is_gone_stay_pending(spark: SparkSession, tmp_path: P
     [done] = (tmp_path / "prov" / "unfolded" / "sums").glob("*.json")
     assert read_json(done)["edges"] > 0
     assert clew.open(tmp_path / "prov").streams()[1].gaps == ()
+
+
+def test_a_source_may_be_named_by_a_relative_path(spark: SparkSession, tmp_path: Path) -> None:
+    import os
+
+    write_batches(tmp_path / "in", READINGS, scattered(5, 3))
+    # Relative to where the JVM began, which changing the folder now would not move.
+    stream = read_batches(spark, os.path.relpath(tmp_path / "in"), READINGS_DDL)
+    frame = nested(clew.trace(stream, "readings", event_time="ts"), "10 seconds")
+
+    run_stream(frame, tmp_path / "prov", "out", checkpoint=tmp_path / "chk", capture="pointers")
+    run_stream(frame, tmp_path / "sets", "out", checkpoint=tmp_path / "chk2", capture="sets")
+
+    expected = comparable(all_traces(tmp_path / "sets", "out"))
+    assert comparable(all_traces(tmp_path / "prov", "out")) == expected
+    assert len(expected) > 1

@@ -9,6 +9,7 @@ user says how to reach it. For all others the user may hand in the table:
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -141,4 +142,11 @@ def read_again(
         return f"how to read {what} again is not known"
     if "*" in folder[1] or "{" in folder[1]:
         return "its path is a pattern"
-    return Again(None, form[1].lower(), folder[1], is_stream=True)
+    return Again(None, form[1].lower(), _absolute(folder[1]), is_stream=True)
+
+
+def _absolute(folder: str) -> str:
+    """Name a folder as Spark's checkpoint does, which has no relative paths."""
+    if "://" in folder or folder.startswith("file:"):
+        return folder
+    return os.path.abspath(folder)  # noqa: PTH100 (takes `..` out, as Spark does)

@@ -22,7 +22,7 @@ demo: $(READY) ## stream Linear Road reports, then ask why an accident alert was
 	@$(RUN) python -m clew demo --folder build/demo
 
 test: $(READY) ## run all tests
-	@$(RUN) python -m pytest
+	@$(RUN) python -m pytest -n 2 --dist loadfile
 
 test-kafka: $(READY) ## run the tests that need Kafka, against a broker of their own
 	@$(RUN) tools/test-kafka

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import random
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -55,6 +56,36 @@ READINGS = pa.schema(
     ]
 )
 READINGS_DDL = "rid long, ts timestamp, meter string, kwh long"
+
+
+def scattered(
+    seed: int, batches: int, *, rows: int = 6, late: int = 200, meters: str = "ab"
+) -> list[Rows]:
+    """Make readings that come out of order, and one that closes all windows.
+
+    Args:
+        seed: Where the random numbers begin.
+        batches: How many batches, 20 seconds apart.
+        rows: How many rows each has.
+        late: By how many seconds a row may be behind its batch.
+        meters: The meters to choose from.
+    """
+    chosen = random.Random(seed)
+    made = []
+    for batch in range(batches):
+        times = [max(0, 20 * batch + chosen.randint(-late, 20)) for _ in range(rows)]
+        made.append(
+            [
+                {
+                    "rid": 10 * batch + i,
+                    "ts": at(f"12:{t // 60:02d}:{t % 60:02d}"),
+                    "meter": chosen.choice(meters),
+                    "kwh": chosen.randint(0, 3),
+                }
+                for i, t in enumerate(times)
+            ]
+        )
+    return [*made, [{"rid": 999, "ts": at("13:00:00"), "meter": "a", "kwh": 1}]]
 
 
 def stream_traces(

@@ -104,7 +104,6 @@ LAYERS = [
     {"operators"},
     {"store"},
     {"unfold"},
-    {"live"},
     {"run"},
     {"frame"},
     {"query"},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import random
+import os
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,32 +24,10 @@ from clew.testing import (
     unfolded_traces,
     write_batches,
 )
-from frames import READINGS, READINGS_DDL, at
+from frames import READINGS, READINGS_DDL, at, scattered
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-def scattered(seed: int, batches: int) -> list[list[dict[str, Any]]]:
-    """Make rows that come out of order, some of them too late, and one that closes all windows."""
-    chosen = random.Random(seed)
-    rows = []
-    for batch in range(batches):
-        now = 20 * batch
-        times = [max(0, now + chosen.randint(-200, 20)) for _ in range(6)]
-        rows.append(
-            [
-                {
-                    "rid": 10 * batch + i,
-                    "ts": at(f"12:{t // 60:02d}:{t % 60:02d}"),
-                    "meter": chosen.choice("ab"),
-                    "kwh": chosen.randint(0, 3),
-                }
-                for i, t in enumerate(times)
-            ]
-        )
-    closing = {"rid": 999, "ts": at("13:00:00"), "meter": "a", "kwh": 1}
-    return [*rows, [closing]]
 
 
 def nested(frame: clew.TracedFrame, delay: str) -> clew.TracedFrame:
@@ -235,8 +213,6 @@ def test_rows_whose_source_is_gone_stay_pending(spark: SparkSession, tmp_path: P
 
 
 def test_a_source_may_be_named_by_a_relative_path(spark: SparkSession, tmp_path: Path) -> None:
-    import os
-
     write_batches(tmp_path / "in", READINGS, scattered(5, 3))
     # Relative to where the JVM began, which changing the folder now would not move.
     stream = read_batches(spark, os.path.relpath(tmp_path / "in"), READINGS_DDL)

@@ -6,11 +6,9 @@ the same edges and the same rows, also those of the frames inside the query.
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import Window
@@ -28,7 +26,7 @@ from clew.testing import (
     write_batches,
 )
 from clew.unfold.choose import choose
-from frames import READINGS, READINGS_DDL, at
+from frames import READINGS, READINGS_DDL, scattered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,37 +39,25 @@ if TYPE_CHECKING:
 SEED = 11
 
 
-def readings() -> list[list[dict[str, Any]]]:
-    chosen = random.Random(SEED)
-    rows = []
-    for batch in range(4):
-        times = [max(0, 20 * batch + chosen.randint(-60, 20)) for _ in range(8)]
-        rows.append(
-            [
-                {
-                    "rid": 10 * batch + i,
-                    "ts": at(f"12:{t // 60:02d}:{t % 60:02d}"),
-                    "meter": chosen.choice("abc"),
-                    "kwh": chosen.randint(0, 3),
-                }
-                for i, t in enumerate(times)
-            ]
-        )
-    return [*rows, [{"rid": 999, "ts": at("13:00:00"), "meter": "a", "kwh": 1}]]
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
     place = tmp_path_factory.mktemp("looked-up") / "in"
-    write_batches(place, READINGS, readings())
+    write_batches(place, READINGS, scattered(SEED, 4, rows=8, late=60, meters="abc"))
     return str(place)
 
 
 def edges(store: Path, writer: str) -> set[tuple[Any, ...]]:
-    """Read every edge of a writer's store; none may be there twice."""
-    files = [Path(f) for f in committed_files(store, writer)]
-    tables = [read_edges(f) for f in files if f.parents[2].name == EDGES]
-    return {tuple(e.values()) for e in pa.concat_tables(tables).to_pylist()}
+    """Read every edge of a writer's store; none is twice in one file.
+
+    Several batches may store the edges of one row of a named frame, each with the results on it.
+    """
+    found: set[tuple[Any, ...]] = set()
+    for file in (Path(f) for f in committed_files(store, writer)):
+        if file.parents[2].name == EDGES:
+            held = [tuple(edge.values()) for edge in read_edges(file).to_pylist()]
+            assert len(set(held)) == len(held), f"an edge is twice in {file}"
+            found.update(held)
+    return found
 
 
 def rows(store: Path, writer: str) -> dict[tuple[str, int, int], Any]:

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 import clew
 from clew.exceptions import SourceError
 from clew.testing import all_traces, read_batches, run_stream, write_batches
-from clew.unfold.reach import life
+from clew.unfold.bound import last_part
 from clew.unfold.stage import Stage
 from frames import READINGS, READINGS_DDL, at
 
@@ -76,6 +76,6 @@ def test_what_a_point_may_forget_follows_from_windows_over_the_event_time(
     readings = clew.trace(stream, "readings", event_time="ts", point=True)
     later = readings.withColumn("ts", F.expr("ts + interval 1 day"))
 
-    assert life(sums(readings).node) == 60_000_000
-    assert life(sums(readings.select("ts", "meter", "kwh")).node) == 60_000_000
-    assert life(sums(later).node) is None, "the watermark runs a day ahead of the event time"
+    assert last_part(sums(readings).node) == 60_000_000
+    assert last_part(sums(readings.select("ts", "meter", "kwh")).node) == 60_000_000
+    assert last_part(sums(later).node) is None, "the watermark runs a day ahead of the event time"

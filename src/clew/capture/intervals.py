@@ -125,32 +125,17 @@ class IntervalsCapture(Capture):
         streams, both = merged(first.streams, second.streams), merged(timed(first), timed(second))
         shared = frozenset(timed(first)) & frozenset(timed(second))
         after = _spans(streams, both, unique=unique, moments=_moments(first, second) - shared)
-        joined = {}
-        for stream in both:
-            sides = [(s, a) for s, a in ((left, first), (right, second)) if stream in timed(a)]
-            lows = [named(side(low(stream))) for side, _ in sides]
-            highs = [named(side(last_of(a, stream))) for side, a in sides]
-            joined[low(stream)] = lows[0] if len(lows) == 1 else F.least(*lows)
-            if stream not in after.moments:
-                joined[high(stream)] = highs[0] if len(highs) == 1 else F.greatest(*highs)
-        return Move(after, ({**own, **joined},))
+        ends = _ends(after, [(first, left), (second, right)])
+        return Move(after, ({**own, **ends},))
 
     def either(self, first: Annotation, second: Annotation) -> tuple[Move, Move]:
         streams, both = merged(first.streams, second.streams), merged(timed(first), timed(second))
-        moments = _moments(first, second)
         unique = first.unique and second.unique
-        after = _spans(streams, both, unique=unique, moments=moments)
+        after = _spans(streams, both, unique=unique, moments=_moments(first, second))
         moves = []
         for branch, side in enumerate((first, second)):
-            ends: dict[str, Column] = {}
-            for stream in both:
-                known = {low(stream): low(stream)}
-                if stream not in moments:
-                    known[high(stream)] = last_of(side, stream)
-                has = stream in timed(side)
-                ends |= {n: named(c) if has else F.lit(None).cast(_LONG) for n, c in known.items()}
             own = own_id([(ID_A, _LONG), (ID_B, _LONG), (str(branch), _LONG)])
-            moves.append(Move(after, ({**own, **ends},)))
+            moves.append(Move(after, ({**own, **_ends(after, [(side, str)])},)))
         return moves[0], moves[1]
 
     def mark(
@@ -200,6 +185,33 @@ def _moments(first: Annotation, second: Annotation) -> frozenset[str]:
     assert isinstance(second, Spans)
     whole = {s for side in (first, second) for s in side.timed if s not in side.moments}
     return (first.moments | second.moments) - whole
+
+
+def _ends(
+    after: Spans, sides: Sequence[tuple[Annotation, Callable[[str], str]]]
+) -> dict[str, Column]:
+    """Take the ends of each span from the sides that have one; null where none has.
+
+    Args:
+        after: What is made.
+        sides: The frames that rows come from, each with how its hidden columns are named now.
+    """
+    ends: dict[str, Column] = {}
+    for stream in after.timed:
+        having = [(side, name) for side, name in sides if stream in timed(side)]
+        lows = [named(name(low(stream))) for _, name in having]
+        highs = [named(name(last_of(side, stream))) for side, name in having]
+        ends[low(stream)] = _of(F.least, lows)
+        if stream not in after.moments:
+            ends[high(stream)] = _of(F.greatest, highs)
+    return ends
+
+
+def _of(choose: Callable[..., Column], columns: Sequence[Column]) -> Column:
+    """Choose among up to two columns."""
+    if not columns:
+        return F.lit(None).cast(_LONG)
+    return columns[0] if len(columns) == 1 else choose(*columns)
 
 
 def _spans(

@@ -21,11 +21,12 @@ from clew.exceptions import BeyondRowError, GraphError
 from clew.graph.columns import WATERMARK, is_hidden, named, quote, sole
 from clew.graph.node import Annotated, Node
 from clew.graph.plan import change, describe
+from clew.operators.groups import aliased, key_name, keyed
 from clew.operators.keep import shown
 from clew.operators.untouched import origin_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from pyspark.sql import Column, DataFrame
 
@@ -107,9 +108,10 @@ class Aggregate:
         gathering = capture.gather(admission.annotation, groups)
         if admission.condition is not None:
             # A late row may still be in time for a later window, so windows come first.
-            keyed = source.df.withColumns(_keyed(self.keys))
-            taken = admission.apply(keyed, source.annotation.columns)
-            by = [named(_key(i)).alias(n) for i, n in enumerate(self.key_names)]
+            taken = admission.apply(
+                source.df.withColumns(keyed(self.keys)), source.annotation.columns
+            )
+            by = [named(key_name(i)).alias(n) for i, n in enumerate(self.key_names)]
             grouped = getattr(taken, self.grouping)(*by)
         hidden = {**gathering.aggregates, **extra}
         df = grouped.agg(*self.aggregates, *[c.alias(name) for name, c in hidden.items()])
@@ -126,19 +128,19 @@ class Aggregate:
     def _clock_time(self) -> str | None:
         if self.clock is None:
             return None
-        key = _key(self.clock.key)
+        key = key_name(self.clock.key)
         return f"{key}.`end`" if self.clock.is_window else key
 
     def _members(
         self, source: Annotated, types: Sequence[T.DataType], admission: Admission | None
     ) -> Members:
-        keyed = _keyed(self.keys)
-        rows = source.df.select(*[named(c) for c in source.annotation.columns], *_aliased(keyed))
+        keys_of = keyed(self.keys)
+        rows = source.df.select(*[named(c) for c in source.annotation.columns], *aliased(keys_of))
         if admission is not None:
             rows = admission.apply(rows, source.annotation.columns)
-        keys: list[Typed] = list(zip(keyed, types, strict=True))
+        keys: list[Typed] = list(zip(keys_of, types, strict=True))
         if self.session is not None:
-            session = _key(self.session)
+            session = key_name(self.session)
             others = [key for key in keys if key[0] != session]
             return Members(rows, others, overlaps=False, session=session)
         if self.grouping == "groupBy":
@@ -150,7 +152,7 @@ class Aggregate:
         rows = rows.withColumns(
             {
                 name: F.when(F.getbit(named(_LEVEL), F.lit(bits - i)) == 0, named(name))
-                for i, name in enumerate(keyed)
+                for i, name in enumerate(keys_of)
             }
         )
         return Members(rows, [*keys, (_LEVEL, T.LongType())])
@@ -161,19 +163,6 @@ class Aggregate:
         if self.grouping == "rollup":
             return [(1 << n) - 1 for n in range(count + 1)]
         return list(range(1 << count))
-
-
-def _key(position: int) -> str:
-    return f"_clew_k{position}"
-
-
-def _keyed(keys: Sequence[Column | str]) -> dict[str, Column]:
-    columns = [F.col(key) if isinstance(key, str) else key for key in keys]
-    return {_key(i): column for i, column in enumerate(columns)}
-
-
-def _aliased(columns: Mapping[str, Column]) -> list[Column]:
-    return [column.alias(name) for name, column in columns.items()]
 
 
 def _key_types(df: DataFrame, aggregate: Aggregate) -> list[T.DataType]:

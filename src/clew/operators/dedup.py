@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from clew.exceptions import ColumnError
 from clew.graph.columns import ID_A, ID_B, named, sole, user_columns
 from clew.graph.node import Annotated, Node
-from clew.operators.project import partitions
+from clew.operators.groups import grouped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,7 +60,7 @@ class Dedup:
         order = Window.partitionBy(*partition).orderBy(named(ID_A), named(ID_B))
         df, annotation = source.df, source.annotation
         if self.contributes == "all":
-            move = capture.spread(annotation, partitions(source, keys))
+            move = capture.spread(annotation, grouped(source, partition))
             df, annotation = move.apply(df, annotation.columns), move.annotation
         ranked = df.withColumn(_RANK, F.row_number().over(order))
         return Annotated(

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from clew.capture.algebra import Groups, Members
 from clew.exceptions import ColumnError, OpaqueOperatorError
 from clew.graph.columns import named, quote, refuse_reserved, user_columns
 from clew.graph.node import Annotated, Node
+from clew.operators.groups import grouped
 from clew.operators.keep import shown
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class MapGroups:
     def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
         [source] = inputs
         users = [named(c) for c in user_columns(source.df)]
-        groups = self._groups(source)
+        groups = grouped(source, self.keys)
         packed = capture.pack(source.annotation, groups)
         given = source.df.select(*users, packed.alias(_PACKED))
         schema = T.StructType([*self.schema.fields, T.StructField(_PACKED, _TEXTS)])
@@ -99,20 +99,6 @@ class MapGroups:
         by: list[Typed] = [(quote(f.name), f.dataType) for f in self.schema.fields]
         move = capture.unpack(source.annotation, named(_PACKED), by, groups)
         return Annotated(move.apply(made, ()).drop(_PACKED), move.annotation)
-
-    def _groups(self, source: Annotated) -> Groups:
-        columns = [F.col(key) if isinstance(key, str) else key for key in self.keys]
-        kinds = [f.dataType for f in source.df.select(*columns).schema.fields]
-        keys: list[Typed] = list(zip(columns, kinds, strict=True))
-
-        def members() -> Members:
-            hidden = [named(c) for c in source.annotation.columns]
-            named_keys = [c.alias(f"_clew_k{i}") for i, c in enumerate(columns)]
-            rows = source.df.select(*hidden, *named_keys)
-            found: list[Typed] = [(named(f"_clew_k{i}"), kind) for i, kind in enumerate(kinds)]
-            return Members(rows, found, overlaps=False)
-
-        return Groups(keys, members)
 
 
 _TEXTS = T.ArrayType(T.StringType())

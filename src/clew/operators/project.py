@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from clew.capture.algebra import Groups, Members
 from clew.exceptions import BeyondRowError
 from clew.graph.columns import (
     arranged,
@@ -24,6 +23,7 @@ from clew.graph.columns import (
 )
 from clew.graph.node import Annotated, Node
 from clew.graph.plan import change, describe
+from clew.operators.groups import grouped
 from clew.operators.keep import shown
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-    from clew.capture.algebra import Capture, Typed
+    from clew.capture.algebra import Capture
     from clew.model import Exactness
 
 
@@ -77,7 +77,7 @@ class Project:
         [source] = inputs
         out = source.with_df(self._named_well(self._computed(source), source.hidden))
         if self.partition is not None:
-            move = capture.spread(out.annotation, partitions(out, self.partition))
+            move = capture.spread(out.annotation, grouped(out, [named(c) for c in self.partition]))
         elif self.multiplies:
             users = [f for f in out.df.schema.fields if not is_hidden(f.name)]
             move = capture.derive(out.annotation, [(quote(f.name), f.dataType) for f in users])
@@ -108,18 +108,6 @@ class Project:
             if better != name:
                 df = df.withColumnRenamed(name, better)
         return df
-
-
-def partitions(frame: Annotated, keys: Sequence[str]) -> Groups:
-    """Group the rows of a frame by columns, as a window function's `partitionBy` does."""
-    kinds = frame.df.select(*[named(key) for key in keys]).schema
-    typed: list[Typed] = [(quote(k), f.dataType) for k, f in zip(keys, kinds, strict=True)]
-    columns = dict.fromkeys([*frame.annotation.columns, *keys])
-
-    def members() -> Members:
-        return Members(frame.df.select(*[named(c) for c in columns]), typed, overlaps=False)
-
-    return Groups(typed, members)
 
 
 def select(node: Node, columns: Sequence[Column | str], partition: Sequence[str] | None) -> Node:

@@ -83,7 +83,7 @@ class Stream:
         if self.watermark is not None:
             parts.append(f"watermark {show.iso(self.watermark)}")
         if self.bounds:
-            parts.append(f"U {_until(self)}")
+            parts.append(f"U {_until(self.bound)}")
         if self.gaps:
             parts.append(show.count(len(self.gaps), "gap"))
         if self.feeds:
@@ -178,19 +178,17 @@ def _cells(stream: Stream) -> list[str]:
         exactness or "-",
         *("-" if each is None else f"{each:,}" for each in numbers),
         "-" if stream.watermark is None else show.iso(stream.watermark),
-        _until(stream) if stream.bounds else "-",
+        _until(stream.bound) if stream.bounds else "-",
     ]
 
 
-def _until(stream: Stream) -> str:
-    """Write the bound with the largest unit that it is a whole number of.
+def _until(bound: dt.timedelta | None) -> str:
+    """Write a bound with the largest unit that it is a whole number of.
 
     Examples:
-        >>> from types import SimpleNamespace as Given
-        >>> _until(Given(bound=dt.timedelta(seconds=150)))
+        >>> _until(dt.timedelta(seconds=150))
         '150 s'
     """
-    bound = stream.bound
     if bound is None:
         return "none"
     micros = bound // dt.timedelta(microseconds=1)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from clew.exceptions import GraphError
 from clew.graph.node import describe
-from clew.live.bound import bounds
 from clew.operators.named import Named
 from clew.operators.source import Source
 from clew.store.commit import now
 from clew.store.records import worst
+from clew.unfold.bound import bounds
 
 if TYPE_CHECKING:
     from clew.graph.node import Node

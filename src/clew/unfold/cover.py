@@ -90,12 +90,6 @@ def covers(tables: Sequence[pa.Table], reach: Reach) -> dict[str, Cover]:
     return found
 
 
-def covers_of_files(files: Sequence[Path], reach: Reach) -> dict[str, Cover]:
-    """Find which parts of each source are needed for the rows in some files."""
-    tables = [pq.read_table(p, columns=span_columns(p), partitioning=None) for p in files]
-    return covers(tables, reach)
-
-
 def span_columns(path: Path) -> list[str]:
     """List the columns of a file that hold spans."""
     return [name for name in pq.read_schema(path).names if name.startswith((LOW, HIGH))]

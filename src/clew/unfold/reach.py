@@ -24,7 +24,6 @@ from clew.operators.opaque import MapGroups
 from clew.operators.project import Project
 from clew.operators.setops import SetOperation
 from clew.operators.source import Source
-from clew.operators.untouched import origin_of
 from clew.unfold.cover import Reach
 
 if TYPE_CHECKING:
@@ -289,29 +288,6 @@ def makes_rows_of_nothing(node: Node) -> bool:
         isinstance(each, Aggregate) and (not each.keys or each.grouping != "groupBy")
         for each in steps
     )
-
-
-def life(node: Node) -> int | None:
-    """Return for how long, in event time, a source row may take part in results, in microseconds.
-
-    The sum of all windows. None if there is no such bound: an aggregation without a window, a join,
-    whose bounds are not read here, or a watermark on something else than the source's event time.
-    """
-    total = 0
-    for each in node.walk():
-        if isinstance(each.operator, (Join, Dedup, Pivot, MapGroups)):
-            return None
-        if isinstance(each.operator, Keep) and each.operator.verb == "withWatermark":
-            column = str(each.operator.args[0])
-            source = origin_of(each.inputs[0], column)
-            if source is None or source.origin.event_time != column:
-                return None
-        if isinstance(each.operator, Aggregate):
-            size = window_size(each.operator)
-            if size is None:
-                return None
-            total += size
-    return total
 
 
 def window_size(aggregate: Aggregate) -> int | None:

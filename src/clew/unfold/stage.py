@@ -52,11 +52,12 @@ from clew.store.layout import (
 )
 from clew.store.packed import pack_folder
 from clew.unfold.arrivals import kept_offsets, read_arrivals
-from clew.unfold.cover import covers_of_files
+from clew.unfold.bound import last_part
+from clew.unfold.cover import covers, span_columns
 from clew.unfold.known import recall
 from clew.unfold.levels import SINK_A, SINK_B, Unfolding, pointers_of
 from clew.unfold.points import expire, held_up_to, pointed_sources
-from clew.unfold.reach import life, makes_rows_of_nothing, reach
+from clew.unfold.reach import makes_rows_of_nothing, reach
 from clew.unfold.tables import as_tables
 
 if TYPE_CHECKING:
@@ -102,6 +103,21 @@ class Progress:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where edges go to.
+
+    Attributes:
+        sink: The frame whose rows they lead from.
+        edges: The folder for the edges.
+        rows: The folder for the source rows; None if another set of edges brings them.
+    """
+
+    sink: str
+    edges: Path
+    rows: Path | None = None
+
+
 class Stage:
     """Unfolds what a query committed.
 
@@ -131,7 +147,7 @@ class Stage:
         self._most_rows = most_rows
         self._annotation = _annotation(root, writer, node)
         self._reach = reach(node, whole=False)
-        self._life = life(node)
+        self._life = last_part(node)
         self._has_points = bool(pointed_sources(node))
         self._named = frozenset(
             n.operator.label for n in node.walk() if isinstance(n.operator, Named)
@@ -195,14 +211,12 @@ class Stage:
     def _unfold(self, group: Sequence[Pending]) -> int:
         first, last = group[0].number, group[-1].number
         reached("unfolding begun", last)
-        covers = self._covers(group)
-        count = sum(each.rows for each in group)
-        rows = self._rows(group, count)
+        table = self._read(group)
         name = unfolding_folder(self.run, first, last)
-        unfolding = Unfolding(self._tables(covers, last))
+        unfolding = Unfolding(self._tables(covers([table], self._reach), last))
         try:
-            found = self._follow(unfolding, rows, count)
-            edges, files = self._write(unfolding, found, name, group)
+            found = self._follow(unfolding, self._rows(table, group), table.num_rows)
+            edges, files = self._write(unfolding, found, name, table)
         finally:
             unfolding.close()
         reached("unfolding written", last)
@@ -210,18 +224,21 @@ class Stage:
         reached("unfolding committed", last)
         return edges
 
-    def _rows(self, group: Sequence[Pending], count: int) -> DataFrame:
-        """Return the ids and pointers of sink rows; few of them need no job to be read."""
-        columns = ["a", "b", *self._pointers]
+    def _read(self, group: Sequence[Pending]) -> pa.Table:
+        """Read the ids, the pointers and the spans of sink rows."""
         files = self._files(group)
-        if count <= _FEW_ROWS:
-            read = [pq.read_table(f, columns=columns, partitioning=None) for f in files]
-            table = pa.concat_tables(read)
-            # Numbers that may be missing would pass through floating point on their way to Spark.
-            if not any(column.null_count for column in table.columns):
-                return self.spark.createDataFrame(table)
-        kind = ", ".join(f"{c} bigint" for c in columns)
-        return self.spark.read.schema(kind).parquet(*[str(f) for f in files])
+        columns = ["a", "b", *self._pointers, *span_columns(files[0])]
+        read = [pq.read_table(f, columns=columns, partitioning=None) for f in files]
+        return pa.concat_tables(read)
+
+    def _rows(self, table: pa.Table, group: Sequence[Pending]) -> DataFrame:
+        """Hand sink rows with their pointers to Spark; few of them need no job to be read."""
+        wanted = table.select(["a", "b", *self._pointers])
+        # Numbers that may be missing would pass through floating point on their way to Spark.
+        if table.num_rows <= _FEW_ROWS and not any(c.null_count for c in wanted.columns):
+            return self.spark.createDataFrame(wanted)
+        kind = ", ".join(f"{c} bigint" for c in wanted.column_names)
+        return self.spark.read.schema(kind).parquet(*[str(f) for f in self._files(group)])
 
     def _files(self, group: Sequence[Pending]) -> list[Path]:
         return [self.root / file for each in group for file in each.files]
@@ -253,9 +270,6 @@ class Stage:
     def _point(self, source: str) -> Path:
         return point_folder(self.root, self.writer, source)
 
-    def _covers(self, group: Sequence[Pending]) -> dict[str, Cover]:
-        return covers_of_files(self._files(group), self._reach)
-
     def _tables(self, covers: Mapping[str, Cover], last: int) -> Tables:
         if self._checkpoint is None:
             return as_tables(self._node, covers)
@@ -266,24 +280,24 @@ class Stage:
         return unfolding.follow(wanted, self._annotation, count)
 
     def _write(
-        self, unfolding: Unfolding, found: list[Found], name: str, group: Sequence[Pending]
+        self, unfolding: Unfolding, found: list[Found], name: str, sink_rows: pa.Table
     ) -> tuple[int, list[str]]:
         """Compute the edges once, with the rows at their ends, and lay both out."""
         edges_to = edges_folder(self.root, self.writer, name)
         outs, total = [edges_to], 0
-        rows = sum(each.rows for each in group)
         drafts = []
         for number, each in enumerate(found):
-            drafts.append(self._compute(each.edges, edges_to / f"_draft-{number}", rows))
+            folder = edges_to / f"_draft-{number}"
+            drafts.append(self._compute(each.edges, folder, sink_rows.num_rows))
             reached("unfolded edges computed", number)
-        self._check_whole(drafts, group)
+        self._check_whole(drafts, sink_rows)
         for each, draft in zip(found, drafts, strict=True):
             if each.source in self._named:
                 total += self._unfold_named(unfolding, each.source, draft)
         for number, (each, draft) in enumerate(zip(found, drafts, strict=True)):
             out = rows_folder(self.root, self.writer, name, each.source)
-            edges = edges_to / f"edges-{number}"
-            total += self._lay_out(unfolding, self.writer, each, draft, edges, out)
+            place = _Place(self.writer, edges_to / f"edges-{number}", out)
+            total += self._lay_out(unfolding, each, draft, place)
             reached("unfolded edges laid out", number)
             draft.drop()
             outs.append(out)
@@ -303,10 +317,10 @@ class Stage:
         ids, total = ends_of(draft), 0
         rows = self.spark.createDataFrame(ids)
         for number, each in enumerate(unfolding.follow_named(frame, rows, ids.num_rows)):
-            place = draft.folder.with_name(f"{draft.folder.name}-{number}")
-            inner = self._compute(each.edges, place, ids.num_rows)
-            edges = place.with_name(f"edges{place.name}")
-            total += self._lay_out(unfolding, frame, each, inner, edges)
+            folder = draft.folder.with_name(f"{draft.folder.name}-{number}")
+            inner = self._compute(each.edges, folder, ids.num_rows)
+            place = _Place(frame, folder.with_name(f"edges{folder.name}"))
+            total += self._lay_out(unfolding, each, inner, place)
             inner.drop()
         return total
 
@@ -317,15 +331,12 @@ class Stage:
         self._had_few = draft.count() <= _FEW_EDGES
         return draft
 
-    def _check_whole(self, drafts: Sequence[Draft], group: Sequence[Pending]) -> None:
+    def _check_whole(self, drafts: Sequence[Draft], sink_rows: pa.Table) -> None:
         """Refuse to commit if a row of a stream lost its source rows."""
         if self._checkpoint is None and makes_rows_of_nothing(self._node):
             return
-        files = [
-            pq.read_table(f, columns=["a", "b"], partitioning=None) for f in self._files(group)
-        ]
         found = (part for draft in drafts for part in draft.parts([SINK_A, SINK_B]))
-        rows, lost = missing(pa.concat_tables(files), found)
+        rows, lost = missing(sink_rows.select(["a", "b"]), found)
         if lost:
             msg = (
                 f"{lost} of {rows} rows of `{self.writer}` could not be unfolded: the source "
@@ -335,60 +346,44 @@ class Stage:
             )
             raise ReplayError(msg)
 
-    def _lay_out(
-        self,
-        unfolding: Unfolding,
-        sink: str,
-        found: Found,
-        draft: Draft,
-        edges: Path,
-        rows: Path | None = None,
-    ) -> int:
-        """Write the edges of a draft and, where a folder is given for them, the rows behind."""
+    def _lay_out(self, unfolding: Unfolding, found: Found, draft: Draft, place: _Place) -> int:
+        """Write the edges of a draft and, where there is a folder for them, the rows behind."""
         if draft.count() > _SMALL:
-            return self._lay_out_many(unfolding, sink, found, draft, edges, rows)
-        if found.has_content and rows is not None:
-            return split_draft(draft, sink, found.source, edges, rows)
-        total, ids = split_ends(draft, sink, found.source, edges)
-        if rows is None:
+            return self._lay_out_many(unfolding, found, draft, place)
+        if found.has_content and place.rows is not None:
+            return split_draft(draft, place.sink, found.source, place.edges, place.rows)
+        total, ids = split_ends(draft, place.sink, found.source, place.edges)
+        if place.rows is None:
             return total
         wanted = F.broadcast(self.spark.createDataFrame(ids))
         contents = unfolding.rows_of(found.source).join(wanted, ["a", "b"])
-        put_rows(_apart(contents), rows, few=ids.num_rows <= _FEW_EDGES)
+        put_rows(_apart(contents), place.rows, few=ids.num_rows <= _FEW_EDGES)
         return total
 
-    def _lay_out_many(
-        self,
-        unfolding: Unfolding,
-        sink: str,
-        found: Found,
-        draft: Draft,
-        edges: Path,
-        rows: Path | None,
-    ) -> int:
+    def _lay_out_many(self, unfolding: Unfolding, found: Found, draft: Draft, place: _Place) -> int:
         held = self.spark.read.parquet(str(draft.folder))
         if found.repeats:
             held = held.dropDuplicates([SINK_A, SINK_B, "source_a", "source_b"])
         ends = ["source_a", "source_b"]
         named_edges = held.select(
-            F.lit(sink).alias("sink"),
+            F.lit(place.sink).alias("sink"),
             SINK_A,
             SINK_B,
             F.lit(found.source).alias("source"),
             *ends,
         )
         ordered = named_edges.coalesce(2).sortWithinPartitions(SINK_A, SINK_B, *ends)
-        ordered.write.mode("overwrite").parquet(str(edges))
-        if rows is None:
-            return rows_in(edges)
+        ordered.write.mode("overwrite").parquet(str(place.edges))
+        if place.rows is None:
+            return rows_in(place.edges)
         ids = [named("source_a").alias("a"), named("source_b").alias("b")]
         if found.has_content:
             contents = held.select(*ids, "content").dropDuplicates(["a", "b"])
         else:
             wanted = held.select(*ids).dropDuplicates()
             contents = unfolding.rows_of(found.source).join(wanted, ["a", "b"])
-        _apart(contents).coalesce(2).write.mode("overwrite").parquet(str(rows))
-        return rows_in(edges)
+        _apart(contents).coalesce(2).write.mode("overwrite").parquet(str(place.rows))
+        return rows_in(place.edges)
 
 
 def _apart(contents: DataFrame) -> DataFrame:

@@ -17,7 +17,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from clew.live.between import between
 from clew.operators.aggregate import Aggregate, Pivot
 from clew.operators.dedup import Dedup
 from clew.operators.join import Join
@@ -26,6 +25,7 @@ from clew.operators.opaque import MapGroups
 from clew.operators.source import Source
 from clew.operators.union import Union
 from clew.operators.untouched import origin_of
+from clew.unfold.between import between
 from clew.unfold.reach import window_size
 
 if TYPE_CHECKING:
@@ -74,6 +74,15 @@ def widest(all_bounds: Iterable[Bound]) -> int | None:
     """Return the largest bound: Ananke's U over sources, sinks or queries; None if one has none."""
     found = [each.micros for each in all_bounds]
     return None if None in found else max((f for f in found if f is not None), default=0)
+
+
+def last_part(node: Node) -> int | None:
+    """Return how far the watermark must be beyond any source row that has done all it ever will.
+
+    None if a source has rows that are never sure to be done, or only once they were read.
+    """
+    found = bounds(node).values()
+    return None if any(each.by_arrival for each in found) else widest(found)
 
 
 def _after(node: Node, before: list[dict[str, Bound]]) -> dict[str, Bound]:

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from clew.graph.plan import analysed, explain, optimized
+from clew.operators.join import Join
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from clew.graph.node import Node
-    from clew.operators.join import Join
 
 _ATTRIBUTE = r"(?P<{0}>[^\s()]+#\d+)(?:-T\d+ms)?"
 _TERM = (
@@ -52,7 +52,8 @@ class Between:
 
 def between(node: Node) -> Between:
     """Read the bounds of a join of two streams."""
-    join: Join = node.operator  # type: ignore[assignment]
+    join = node.operator
+    assert isinstance(join, Join)
     assert join.times is not None
     left, right = join.times
     if join.names is not None and left in join.names and right in join.names:
@@ -66,7 +67,6 @@ def between(node: Node) -> Between:
         names = (one, other) if one in first else (other, one)
         if tuple(name.split("#")[0].split(".")[-1] for name in names) != (left, right):
             continue
-        # `one op other + by`; turned around if the left frame's time stands second.
         if one in first:
             # left op right + by, so right - left is bounded by -by the other way round.
             _take(_OPPOSITE[op], -by, lows, highs)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.sql import functions as F
 
 import clew
-from clew.live.between import Between, between
-from clew.live.bound import Bound, bounds, widest
 from clew.store.layout import EDGES, batches_folder, read_json
 from clew.testing import read_batches, read_edges, run_stream, write_batches
+from clew.unfold.between import Between, between
+from clew.unfold.bound import Bound, bounds, widest
 from clew.workloads import linear_road, smart_grid
-from frames import READINGS, READINGS_DDL, at
+from frames import READINGS, READINGS_DDL, at, scattered
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -220,20 +219,7 @@ def test_no_row_takes_part_after_it_expired(
     spark: SparkSession, tmp_path: Path, query: Callable[[Frame], Frame], seed: int
 ) -> None:
     print(f"seed {seed}")
-    chosen = random.Random(seed)
-    times: dict[int, int] = {}
-    batches: list[list[dict[str, Any]]] = []
-    for batch in range(12):
-        rows = []
-        for i in range(6):
-            second = max(0, 20 * batch + chosen.randint(-40, 20))
-            rid = 10 * batch + i
-            when = at(f"12:{second // 60:02d}:{second % 60:02d}")
-            times[rid] = int(when.timestamp() * SECOND)
-            rows.append({"rid": rid, "ts": when, "meter": chosen.choice("ab"), "kwh": 1})
-        batches.append(rows)
-    batches.append([{"rid": 999, "ts": at("13:00:00"), "meter": "a", "kwh": 1}])
-    write_batches(tmp_path / "in", READINGS, batches)
+    write_batches(tmp_path / "in", READINGS, scattered(seed, 12, late=40))
     stream = read_batches(spark, tmp_path / "in", READINGS_DDL)
     frame = query(clew.trace(stream, "readings", event_time="ts", id=["rid"]))
     [bound] = bounds(frame.node).values()

@@ -2,7 +2,7 @@
 
 Runs each query of `queries` plain and with each capture, in one process, in turns, and compares the
 runs of a turn with each other: the order is reversed from one turn to the next, so that a machine
-that gets slower or faster does so for all alike. A first turn on a tenth of the rows, and three
+that gets slower or faster does so for all alike. A first turn on a tenth of the rows, and eight
 for the first query, warm up and are dropped. Writes `benchmarks/results/overhead.json`, one row per
 query and capture:
 
@@ -72,7 +72,7 @@ SESSION = {
     "spark.log.level": "ERROR",
 }
 STATE_STORE = "in memory (HDFSBackedStateStoreProvider); RocksDB where the query's name says so"
-_FIRST_TURNS, _FIRST_BATCHES = 3, 3
+_FIRST_TURNS, _FIRST_BATCHES = 8, 3
 _QUESTIONS, _QUICK_QUESTIONS = 10, 3
 
 

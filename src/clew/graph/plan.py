@@ -27,16 +27,21 @@ if TYPE_CHECKING:
 _NODE = re.compile(r"^(?:[:\s]*[+:]- )?[~'!*]*(?P<name>[A-Za-z][A-Za-z0-9]*)")
 _LOCAL = frozenset({"Project", "SubqueryAlias"})
 
-# Each step is compared with its input, which was the step before: explain every frame once.
+# Each step is compared with its input, which was the step before, and a join of streams takes Spark
+# a sixth of a second to explain: explain every frame once.
+_texts: WeakKeyDictionary[DataFrame, str] = WeakKeyDictionary()
 _known: WeakKeyDictionary[DataFrame, Counter[str]] = WeakKeyDictionary()
 
 
 def explain(df: DataFrame) -> str:
     """Return what `df.explain(extended=True)` prints."""
-    text = io.StringIO()
-    with contextlib.redirect_stdout(text):
-        df.explain(extended=True)
-    return text.getvalue()
+    known = _texts.get(df)
+    if known is None:
+        text = io.StringIO()
+        with contextlib.redirect_stdout(text):
+            df.explain(extended=True)
+        known = _texts[df] = text.getvalue()
+    return known
 
 
 def analysed(text: str) -> list[str]:

@@ -147,8 +147,9 @@ class Stage:
         self._most_rows = most_rows
         self._annotation = _annotation(root, writer, node)
         self._reach = reach(node, whole=False)
-        self._life = last_part(node)
         self._has_points = bool(pointed_sources(node))
+        # Asking Spark for the bounds of a join takes a while, and only points need them.
+        self._life = last_part(node) if self._has_points else None
         self._named = frozenset(
             n.operator.label for n in node.walk() if isinstance(n.operator, Named)
         )

@@ -1,4 +1,4 @@
-"""GeneaLog's four queries and real flights: every result, with the rows behind it.
+"""GeneaLog's and Ananke's eight queries and real flights: every result, with the rows behind it.
 
 The streams go the whole way: through the sink, the store and the queries of `clew.open`.
 """
@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import clew
 from clew.testing import Traced, collect_traces, run_stream
-from clew.workloads import flights, linear_road, smart_grid, write_files
+from clew.workloads import (
+    flights,
+    linear_road,
+    object_annotation,
+    smart_grid,
+    vehicle_tracking,
+    write_files,
+)
 from proof.captures import refusal, refused
 from proof.case import Outcome, Setting, check, difference, frozen
 
@@ -79,7 +86,45 @@ def workloads(setting: Setting) -> Iterator[Workload]:
         lambda f: smart_grid.anomalies(f["readings"]),
         smart_grid.expected_anomalies(grid),
     )
+    yield from _cars(seed, big=big)
     yield from _flights(big=big)
+
+
+def _cars(seed: int, *, big: bool) -> Iterator[Workload]:
+    driven = vehicle_tracking.positions(cars=20 if big else 10, seed=seed, out_of_order=20)
+    closing = {"positions": vehicle_tracking.closing_position(driven)}
+    yield Workload(
+        "Vehicle Tracking, speeding",
+        {"positions": driven},
+        closing,
+        lambda f: vehicle_tracking.speeding(f["positions"]),
+        vehicle_tracking.expected_speeding(driven),
+    )
+    yield Workload(
+        "Vehicle Tracking, visits",
+        {"positions": driven},
+        closing,
+        lambda f: vehicle_tracking.visits(f["positions"]),
+        vehicle_tracking.expected_visits(driven),
+    )
+    seen = object_annotation.frames(
+        cars=3, seconds=30 if big else 15, seed=seed, crossings=6, out_of_order=2
+    )
+    closing = {"frames": object_annotation.closing_frame(seen)}
+    yield Workload(
+        "Object Annotation, bicycles ahead",
+        {"frames": seen},
+        closing,
+        lambda f: object_annotation.bicycles_ahead(f["frames"]),
+        object_annotation.expected_bicycles_ahead(seen),
+    )
+    yield Workload(
+        "Object Annotation, crossings",
+        {"frames": seen},
+        closing,
+        lambda f: object_annotation.crossings(f["frames"]),
+        object_annotation.expected_crossings(seen),
+    )
 
 
 def _flights(*, big: bool) -> Iterator[Workload]:

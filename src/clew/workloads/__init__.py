@@ -11,15 +11,26 @@ rows alone. The demo, the tests and the benchmarks all start here.
 | `linear_road` | `accidents` | 4 for each car, so 8 for two |
 | `smart_grid` | `blackouts` | 24 for each dark meter, so 192 for eight |
 | `smart_grid` | `anomalies` | 25: a day and the midnight after it |
+| `vehicle_tracking` | `speeding` | about 34: the positions of two minutes |
+| `vehicle_tracking` | `visits` | 10 to 260: the positions in the area |
+| `object_annotation` | `bicycles_ahead` | 12 to 60: the frames with the bicycle |
+| `object_annotation` | `crossings` | 2 |
 | `flights` | `delayed_departures`, with and without weather | as many flights as were late |
 | `flights` | `late_flights` | the flight, and its plane where one is known |
 
-The first four are the queries of GeneaLog's evaluation. `flights` needs the extra of that name.
+The first four are the queries of GeneaLog's evaluation, the next four those that Ananke's adds.
+`flights` needs the extra of that name.
 """
 
 from __future__ import annotations
 
-from clew.workloads import flights, linear_road, smart_grid
+from clew.workloads import (
+    flights,
+    linear_road,
+    object_annotation,
+    smart_grid,
+    vehicle_tracking,
+)
 from clew.workloads.expected import Expected
 from clew.workloads.files import Part, write_files
 from clew.workloads.frame import Frame, FrameT
@@ -31,6 +42,8 @@ __all__ = [
     "Part",
     "flights",
     "linear_road",
+    "object_annotation",
     "smart_grid",
+    "vehicle_tracking",
     "write_files",
 ]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from proof import examples, points, processes, random_pipelines, restarts, workloads
+from proof import examples, live, points, processes, random_pipelines, restarts, workloads
 from proof.captures import refused
 from proof.case import Setting
 from session import make_session
@@ -22,6 +22,7 @@ PARTS = {
     "queries cut in two processes": processes,
     "connection points": points,
     "kill and restart": restarts,
+    "live graphs": live,
 }
 
 

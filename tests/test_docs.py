@@ -108,6 +108,39 @@ def test_several_processes_runs_and_prints_what_it_shows(
             assert printed == code
 
 
+def test_following_rows_runs_and_prints_what_it_shows(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import datetime as dt
+
+    import pyarrow as pa
+
+    from clew.testing import write_batches
+
+    monkeypatch.chdir(tmp_path)
+    noon = dt.datetime(2026, 1, 1, 12, tzinfo=dt.timezone.utc)
+    schema = pa.schema(
+        [("ts", pa.timestamp("us", tz="UTC")), ("meter", pa.string()), ("kwh", pa.int32())]
+    )
+    rows = [
+        {"ts": noon + dt.timedelta(minutes=m), "meter": f"m{m % 2}", "kwh": kwh}
+        for m, kwh in ((5, 1), (20, 3), (55, 2), (65, 9), (110, 1), (135, 4))
+    ]
+    write_batches(Path("in/readings"), schema, [rows[:2], rows[2:4], rows[4:]])
+    names: dict[str, Any] = {"spark": spark}
+    printed = ""
+    shown = 0
+
+    for language, code in blocks("docs/how-to/live-graph.md"):
+        if language == "python":
+            printed = run(code, names)
+        elif language == "text":
+            print(printed)
+            assert printed == code
+            shown += 1
+    assert shown == 4
+
+
 def test_the_readme_runs(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -104,6 +104,7 @@ LAYERS = [
     {"operators"},
     {"store"},
     {"unfold"},
+    {"live"},
     {"run"},
     {"frame"},
     {"query"},

@@ -13,21 +13,25 @@ import json
 import os
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from rich.console import Console
 from rich.text import Text
 
 from clew.exceptions import ClewError
-from clew.query import show
+from clew.query import live_status, show
 from clew.query.provenance import open_store
 from clew.query.stream import lines as stream_lines
+from clew.query.trace import STATUS
+from clew.store.layout import is_store
 from clew.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from clew.frame.frame import TracedFrame
+    from clew.live.verify import Report
     from clew.query.provenance import Provenance
     from clew.query.trace import Trace
 
@@ -74,10 +78,11 @@ def _run(arguments: list[str]) -> int:
 
         return demo(arguments[1:])
     options = _parser().parse_args(arguments)
-    command: Callable[[Provenance, argparse.Namespace], None] = options.command
+    if options.command is _verify_live and not is_store(options.path):
+        return _verify_files(options)
+    command: Callable[[Provenance, argparse.Namespace], int | None] = options.command
     with open_store(options.path, pipelines=_pipelines(options)) as provenance:
-        command(provenance, options)
-    return 0
+        return command(provenance, options) or 0
 
 
 def _pipelines(options: argparse.Namespace) -> dict[str, TracedFrame]:
@@ -99,7 +104,11 @@ def _streams(provenance: Provenance, options: argparse.Namespace) -> None:
 
 def _rows(provenance: Provenance, options: argparse.Namespace) -> None:
     limit = _limit(options)
-    found = provenance.rows(options.stream, options.where, limit, options.order_by)
+    if options.alive or options.expired:
+        ask = provenance.alive if options.alive else provenance.expired
+        found = ask(options.stream, limit)
+    else:
+        found = provenance.rows(options.stream, options.where, limit, options.order_by)
     if options.json:
         left_out = found.total - len(found)
         _print_json({"rows": found.to_dicts(), "total": found.total, "left_out": left_out})
@@ -127,6 +136,73 @@ def _unfold(provenance: Provenance, options: argparse.Namespace) -> None:
             return
         sys.stdout.flush()
         time.sleep(options.every)
+
+
+def _status(provenance: Provenance, options: argparse.Namespace) -> None:
+    status = provenance.status(options.stream, options.row)
+    if options.json:
+        _print_json({"stream": options.stream, "status": status})
+    else:
+        print(STATUS[status])
+
+
+def _erase(provenance: Provenance, options: argparse.Namespace) -> None:
+    erased = provenance.erase(
+        options.stream, options.row, wait=options.wait, timeout=options.timeout
+    )
+    if options.json:
+        _print_json(erased.to_dict())
+        return
+    print(f"{erased.copies} copies of the row's content erased")
+    _print_lines(erased.results.lines(_limit(options), _HINT))
+
+
+def _live(provenance: Provenance, options: argparse.Namespace) -> None:
+    graph = provenance.graph(
+        options.query,
+        name=options.name,
+        engine=options.engine,
+        results=options.results,
+        idle=options.idle,
+    )
+    while True:
+        done = graph.advance()
+        if options.json:
+            _print_json(live_status.to_dict(graph.status()))
+        elif done.steps or not options.follow:
+            _print_lines(live_status.lines(graph.status()))
+        if not options.follow:
+            return
+        sys.stdout.flush()
+        time.sleep(options.every)
+
+
+def _verify_live(provenance: Provenance, options: argparse.Namespace) -> int:
+    return _print_report(
+        provenance.graph(name=options.name).verify(complete=options.complete), options
+    )
+
+
+def _verify_files(options: argparse.Namespace) -> int:
+    """Check a graph that was written to files."""
+    from clew.live.verify import verify
+
+    files = sorted(Path(options.path).rglob("*.parquet"))
+    if not files:
+        msg = (
+            f"`{options.path}` is neither a store nor a folder with the elements of a graph.\n\n"
+            "Name the folder given to .provenance(), or the one that a live graph was written to."
+        )
+        raise ClewError(msg)
+    return _print_report(verify(files, complete=options.complete), options)
+
+
+def _print_report(report: Report, options: argparse.Namespace) -> int:
+    if options.json:
+        _print_json(report.to_dict())
+    else:
+        print(report)
+    return 0 if report.ok else 1
 
 
 def _show_progress(done: int, total: int) -> None:
@@ -207,6 +283,9 @@ def _parser() -> argparse.ArgumentParser:
     where = "part-0.parquet:17"
     _add_trace(commands, "forward", _forward, "find the results that a row took part in", where)
     _add_unfold(commands)
+    _add_live(commands)
+    _add_status(commands)
+    _add_erase(commands)
     # `demo` is handed over before parsing, with all its own options; here it is only listed.
     commands.add_parser("demo", help="run an example pipeline and trace one of its results")
     return parser
@@ -246,6 +325,13 @@ def _add_rows(commands: Any) -> None:
         "--where", metavar="SQL", help="a condition over the columns, in DuckDB SQL"
     )
     parser.add_argument("--order-by", metavar="SQL", help="what to order by instead of the time")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
+        "--alive", action="store_true", help="only rows that may still take part in results"
+    )
+    which.add_argument(
+        "--expired", action="store_true", help="only rows that can take part in nothing more"
+    )
     _add_limit(parser)
     _add_json(parser)
 
@@ -293,6 +379,81 @@ def _add_unfold(commands: Any) -> None:
         default=10.0,
         help="how often to look for new batches (default: 10)",
     )
+    _add_json(parser)
+
+
+def _add_live(commands: Any) -> None:
+    parser = _add(
+        commands,
+        "live",
+        _live,
+        "build the live graph of what rows did and may still do",
+        "clew live prov/ --follow",
+    )
+    parser.add_argument(
+        "--query", metavar="QUERY", nargs="+", action="extend", help="the queries (default: all)"
+    )
+    parser.add_argument("--name", default="live", help="the graph (default: live)")
+    parser.add_argument("--engine", choices=("operator", "native"), help="what builds it")
+    parser.add_argument(
+        "--results", choices=("unique", "merged"), help="one vertex for equal results, or not"
+    )
+    parser.add_argument(
+        "--idle", metavar="SECONDS", type=float, help="give a query up after so long without news"
+    )
+    parser.add_argument(
+        "--follow", action="store_true", help="go on with what queries commit; end with Ctrl-C"
+    )
+    parser.add_argument(
+        "--every",
+        metavar="SECONDS",
+        type=float,
+        default=1.0,
+        help="how often to look for new batches (default: 1)",
+    )
+    _add_json(parser)
+    parser = _add(
+        commands,
+        "verify-live",
+        _verify_live,
+        "check that a live graph keeps its promises",
+        "clew verify-live prov/",
+    )
+    parser.add_argument("--name", default="live", help="the graph (default: live)")
+    parser.add_argument(
+        "--complete", action="store_true", help="all queries have ended, so all must be labelled"
+    )
+    _add_json(parser)
+
+
+def _add_status(commands: Any) -> None:
+    parser = _add(
+        commands,
+        "status",
+        _status,
+        "say whether a row may still take part in results",
+        "clew status prov/ reports part-0.parquet:17",
+    )
+    parser.add_argument("stream", metavar="STREAM", help="the stream of the row")
+    parser.add_argument("row", metavar="ROW", help=_ROW_HELP)
+    _add_json(parser)
+
+
+def _add_erase(commands: Any) -> None:
+    parser = _add(
+        commands,
+        "erase",
+        _erase,
+        "take the content of a row out of the store and list its results",
+        "clew erase prov/ reports part-0.parquet:17 --wait",
+    )
+    parser.add_argument("stream", metavar="STREAM", help="the stream of the row")
+    parser.add_argument("row", metavar="ROW", help=_ROW_HELP)
+    parser.add_argument("--wait", action="store_true", help="wait until the row is expired")
+    parser.add_argument(
+        "--timeout", metavar="SECONDS", type=float, help="wait so many seconds at most"
+    )
+    _add_limit(parser)
     _add_json(parser)
 
 

@@ -18,6 +18,9 @@ Exactness = Literal["exact", "superset", "coarse"]
 whole group or partition, because a function hides what happens inside it.
 """
 
+Status = Literal["alive", "expired"]
+"""Whether a row may still take part in results that do not exist yet."""
+
 _HEX_ID = re.compile(r"[0-9a-f]{32}")
 _WRAP = 1 << 64
 _SIGN = 1 << 63

@@ -70,7 +70,7 @@ def test_a_source_row_that_contributed_to_nothing_has_an_empty_answer(road: Prov
     assert (len(trace), trace.edges, trace.complete) == (0, (), True)
     assert repr(trace) == (
         "Row 00000000000000000000000000000063 of `reports` took part in no result so far in the "
-        "committed batches.\n\nexactness: exact"
+        "committed batches.\n\nexactness: exact\nstatus: alive, more results may follow"
     )
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _SORT = ("_clew_time", "_clew_a", "_clew_b")
 _ORDER = "_clew_time NULLS LAST, _clew_a, _clew_b"
-_OURS = "r._clew_a, r._clew_b, r._clew_segment, r._clew_time"
+_OURS = "r._clew_a, r._clew_b, r._clew_segment, r._clew_time, r._clew_known"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +91,17 @@ def fetch(
     return Content(stream, table, question.is_numbered(stream))
 
 
+def places_of(question: Question, stream: str) -> pa.Table:
+    """Return the id, segment and time of all rows of a stream, each once, ordered by time."""
+    relation = question.rows_of(stream)
+    if relation is None:
+        return _unknown(ids_table([]))
+    return question.session.table(
+        f"SELECT DISTINCT ON (_clew_a, _clew_b) {_OURS} FROM {relation.sql} r ORDER BY {_ORDER}",
+        relation.params,
+    )
+
+
 def select(
     question: Question, stream: str, where: str | None, order_by: str | None, limit: int | None
 ) -> Rows:
@@ -111,7 +122,7 @@ def select(
     columns = _listed(relation)
     question.session.register("chosen", chosen.slice(0, limit))
     table = question.session.table(
-        f"SELECT {_OURS}, true AS _clew_known{columns} "
+        f"SELECT {_OURS}{columns} "
         f"FROM {relation.sql} r JOIN chosen c ON r._clew_a = c._clew_a AND r._clew_b = c._clew_b "
         "AND r._clew_version = c._clew_version ORDER BY c._clew_place",
         relation.params,
@@ -134,7 +145,7 @@ def _match(
     ]
     found = question.session.user_table(
         "SELECT r._clew_a, r._clew_b, r._clew_version "
-        f"FROM {relation.sql} r WHERE (\n{condition}\n) ORDER BY {order}\n",
+        f"FROM {relation.sql} r WHERE r._clew_known AND (\n{condition}\n) ORDER BY {order}\n",
         relation.params,
         asked=" or ".join(asked) or "the question",
         columns=list(relation.columns),
@@ -165,13 +176,12 @@ def _join(question: Question, relation: Relation, ids: pa.Table) -> pa.Table:
     places = pa.array(range(found.num_rows), pa.int64())
     found = _newest(question, found.append_column("_clew_place", places))
     if found.num_rows == ids.num_rows:
-        known = found.append_column("_clew_known", pa.array([True] * found.num_rows, pa.bool_()))
         wanted = [*HIDDEN, *relation.columns]
-        return known.select(wanted).sort_by([(name, "ascending") for name in _SORT])
+        return found.select(wanted).sort_by([(name, "ascending") for name in _SORT])
     question.session.register("found", found)
     return question.session.table(
         "SELECT w.a AS _clew_a, w.b AS _clew_b, r._clew_segment, r._clew_time, "
-        f"r._clew_version IS NOT NULL AS _clew_known{columns} "
+        f"coalesce(r._clew_known, false) AS _clew_known{columns} "
         "FROM wanted w LEFT JOIN found r ON r._clew_a = w.a AND r._clew_b = w.b "
         "ORDER BY r._clew_time NULLS LAST, w.a, w.b"
     )

@@ -6,18 +6,29 @@ be kept open as long as one likes, and may be used from several threads.
 
 from __future__ import annotations
 
+import threading
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from clew.exceptions import ReplayError, RowNotFoundError, StoreError, UnknownStreamError
-from clew.query.content import Question, fetch, ids_table, select
+from clew.exceptions import (
+    QueryError,
+    ReplayError,
+    RowNotFoundError,
+    StoreError,
+    UnknownStreamError,
+)
+from clew.live.horizon import horizon_of
+from clew.query.content import Question, fetch, ids_table, places_of, select
+from clew.query.erase import Erased, erase_content
 from clew.query.find import find, why_not_found
 from clew.query.path import paths
 from clew.query.row import Content, Row, Rows
 from clew.query.scope import plan_route
+from clew.query.status import expired, refuse_named, status_of
 from clew.query.stream import Stream, describe_stream
 from clew.query.trace import Trace
 from clew.query.walk import Reached, Walk, walk
@@ -31,9 +42,13 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
+    from pyspark.sql import DataFrame, SparkSession
+
     from clew.frame.frame import TracedFrame
     from clew.graph.node import Node
-    from clew.model import Exactness
+    from clew.live.graph import LiveGraph
+    from clew.live.state import EngineName, Results
+    from clew.model import Exactness, Status
     from clew.query.find import RowLike
     from clew.query.scope import Direction, Route
     from clew.store.records import Batch
@@ -76,6 +91,8 @@ class Provenance:
         self._pipelines = dict(pipelines or {})
         self._engine = Engine(store.root)
         self._edges = EdgeReader(self._engine)
+        self._graphs: dict[str, LiveGraph] = {}
+        self._following = threading.Lock()
 
     @property
     def path(self) -> str:
@@ -176,6 +193,179 @@ class Provenance:
         """
         return self._trace("forward", stream, row, scope)
 
+    def status(self, stream: str, row: RowLike | Iterable[RowLike]) -> Status:
+        """Say whether a row may still take part in results, or any of several rows.
+
+        Args:
+            stream: The stream of the row.
+            row: The row, as in `backward`.
+
+        Raises:
+            UnknownStreamError: The store has no such stream.
+            RowNotFoundError: The store has no such row.
+            QueryError: It cannot be told which row is meant, or it is inside a query.
+        """
+        with self._ask(stream) as question:
+            refuse_named(question, stream)
+            content = fetch(question, stream, ids_table(find(question, stream, row)))
+            return status_of(question, [content])
+
+    def alive(self, stream: str, limit: int | None = _LIMIT) -> Rows:
+        """Find the rows of a stream that may still take part in results.
+
+        Of a source, the store keeps the rows that contributed to a result.
+
+        Args:
+            stream: The stream.
+            limit: At most so many rows; None for all. `Rows.total` has the number there are.
+
+        Raises:
+            UnknownStreamError: The store has no such stream.
+            QueryError: The stream is a named frame inside a query.
+        """
+        return self._by_status(stream, limit, is_expired=False)
+
+    def expired(self, stream: str, limit: int | None = _LIMIT) -> Rows:
+        """Find the rows of a stream that can take part in nothing more.
+
+        Args:
+            stream: The stream.
+            limit: At most so many rows; None for all. `Rows.total` has the number there are.
+
+        Raises:
+            UnknownStreamError: The store has no such stream.
+            QueryError: The stream is a named frame inside a query.
+        """
+        return self._by_status(stream, limit, is_expired=True)
+
+    def erase(
+        self,
+        stream: str,
+        row: RowLike,
+        *,
+        wait: bool = False,
+        timeout: float | None = None,
+        every: float = 1.0,
+    ) -> Erased:
+        """Take the content of a row out of the store, and say which results it went into.
+
+        Ids, edges and event times stay. The source itself, the sinks of queries and Spark's own
+        state are not the store's: erase the row there first.
+
+        Args:
+            stream: The stream of the row.
+            row: The row, as in `backward`.
+            wait: Wait until the row is expired; else a row that is alive is refused.
+            timeout: Wait so many seconds at most.
+            every: Seconds between two looks.
+
+        Raises:
+            RowNotFoundError: The store has no such row.
+            QueryError: The row is alive, or not all results it went into are known.
+        """
+        began = time.monotonic()
+        with self._ask(stream) as question:
+            refuse_named(question, stream)
+            [found] = find(question, stream, row)
+        while self.status(stream, found) == "alive":
+            waited = time.monotonic() - began
+            if not wait or (timeout is not None and waited >= timeout):
+                msg = (
+                    f"`{found.text}` of `{stream}` is alive: queries may still make results of it, "
+                    "and its content would come back with them.\n\nWait until they are past it: "
+                    "`erase(..., wait=True)`, or `clew erase --wait`."
+                )
+                raise QueryError(msg)
+            time.sleep(every)
+        results = self.forward(stream, found)
+        if not results.complete:
+            msg = (
+                f"not all results of `{found.text}` are known: missing {results.gaps[0]}.\n\n"
+                "Compute them first: `clew unfold`, or `prov.unfold(stream)`."
+            )
+            raise QueryError(msg)
+        copies = erase_content(self._store.snapshot(), found)
+        return Erased(found, results, copies)
+
+    def _by_status(self, stream: str, limit: int | None, *, is_expired: bool) -> Rows:
+        with self._ask(stream) as question:
+            refuse_named(question, stream)
+            rows = places_of(question, stream)
+            over = expired(horizon_of(question.snapshot), stream, rows)
+            found = rows.filter(over if is_expired else pc.invert(over))
+            ids = found.select(["_clew_a", "_clew_b"]).rename_columns(["a", "b"])
+            return Rows([fetch(question, stream, ids.slice(0, limit))], ids.num_rows)
+
+    def graph(
+        self,
+        queries: Iterable[str] | None = None,
+        *,
+        name: str = "live",
+        engine: EngineName | None = None,
+        results: Results | None = None,
+        content: bool | None = None,
+        idle: float | None = None,
+        spark: SparkSession | None = None,
+    ) -> LiveGraph:
+        """Open a live graph of this store, or begin one.
+
+        It holds a vertex for each result and for each source row that contributed, an edge for
+        each contribution, and a label for each row that can take part in nothing more, each
+        delivered once. Settings that are left out are as they were when the graph began.
+
+        Args:
+            queries: The queries whose results are in it; all of the store if left out.
+            name: The graph; a store may have several.
+            engine: `"operator"` (at first), which labels rows as early as can be and needs no
+                Spark, or `"native"`, which runs on Spark's own operators.
+            results: `"unique"` (at first) gives each result a vertex; `"merged"` gives results
+                with equal content and event time one.
+            content: Let vertices carry the content of their rows; true at first.
+            idle: After so many seconds without progress a query no longer holds labels back.
+            spark: The session for `"native"`, and to read the graph; the active one if left out.
+
+        Raises:
+            UnknownStreamError: A query is not in the store.
+            StoreConflictError: The graph was begun with other settings.
+        """
+        from clew.live.graph import open_graph
+        from clew.live.state import Definition
+
+        said: dict[str, Any] = {
+            "queries": None if queries is None else tuple(queries),
+            "engine": engine,
+            "results": results,
+            "content": content,
+            "idle": idle,
+        }
+        given = {key: value for key, value in said.items() if value is not None}
+        return open_graph(self._store, self._pipeline, Definition(name=name, **given), given, spark)
+
+    def live(
+        self,
+        queries: Iterable[str] | None = None,
+        *,
+        every: float = 1.0,
+        spark: SparkSession | None = None,
+        **settings: Any,
+    ) -> DataFrame:
+        """Return the live graph as a streaming DataFrame, and let it follow its queries.
+
+        Write it where you like: `prov.live().writeStream.format("kafka")...`. A consumer that is
+        slow falls behind on its own; neither the graph nor the queries wait for it.
+
+        Args:
+            queries: The queries whose results are in it; all of the store if left out.
+            every: Seconds between two looks at what the queries have finished.
+            spark: The session; the active one if left out.
+            settings: All other settings of `graph`.
+        """
+        graph = self.graph(queries, spark=spark, **settings)
+        with self._following:
+            graph = self._graphs.setdefault(graph.name, graph)
+        graph.advance()
+        return graph.start(every).frame(spark)
+
     def unfold(
         self,
         stream: str,
@@ -238,7 +428,12 @@ class Provenance:
         return done
 
     def close(self) -> None:
-        """Free what the store holds in memory."""
+        """Stop following queries, and free what the store holds in memory."""
+        with self._following:
+            graphs = list(self._graphs.values())
+            self._graphs.clear()
+        for graph in graphs:
+            graph.stop()
         self._engine.close()
 
     def __enter__(self) -> Provenance:
@@ -312,7 +507,16 @@ def _answer(
         seconds=time.perf_counter() - began,
         scope=_scope(route),
         _tables=tuple(walked.hops),
+        status=_status(question, route, asked, ends),
     )
+
+
+def _status(question: Question, route: Route, asked: Content, ends: list[Content]) -> Status | None:
+    """Say whether results may follow, from the rows asked about or through those they led to."""
+    if route.direction == "backward" or question.snapshot.is_named(asked.stream):
+        return None
+    known = [each for each in ends if not question.snapshot.is_named(each.stream)]
+    return status_of(question, [asked, *known])
 
 
 def _lacking(

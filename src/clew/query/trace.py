@@ -18,12 +18,18 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from clew.model import Exactness
+    from clew.model import Exactness, Status
     from clew.query.row import Rows
     from clew.query.scope import Direction
     from clew.store.records import Gap
 
 _SHOWN = 20
+
+STATUS = {
+    "alive": "alive, more results may follow",
+    "expired": "expired, nothing more will follow",
+}
+"""What the status of rows means, in words."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -41,6 +47,7 @@ class Trace:
         gaps: Batches whose provenance is missing and that could have added to the answer.
         seconds: How long the answer took.
         scope: The streams that the answer was kept to, if any.
+        status: Forward: `alive` if more results may follow, `expired` if none will.
     """
 
     direction: Direction
@@ -53,6 +60,7 @@ class Trace:
     seconds: float
     scope: tuple[str, ...] | None
     _tables: tuple[pa.Table, ...]
+    status: Status | None = None
 
     @property
     def complete(self) -> bool:
@@ -121,6 +129,7 @@ class Trace:
             ],
             "path": list(self.path),
             "exactness": self.exactness,
+            "status": self.status,
             "complete": self.complete,
             "gaps": [gap.to_dict() for gap in self.gaps],
             "seconds": self.seconds,
@@ -139,6 +148,8 @@ class Trace:
         lines.append(show.Line("note", ""))
         lines += [show.Line("note", f"path: {show.escape(each)}") for each in self.path]
         lines.append(show.Line("note", f"exactness: {self.exactness}"))
+        if self.status is not None:
+            lines.append(show.Line("note", f"status: {STATUS[self.status]}"))
         lines += [
             show.Line("warning", f"incomplete, missing {show.escape(str(gap))}")
             for gap in self.gaps

@@ -54,7 +54,7 @@ class Engine:
         folders = [f"{root}/", f"{as_pattern(str(root))}/"]
         for setting in (
             "SET GLOBAL TimeZone = 'UTC'",
-            f"SET GLOBAL disabled_optimizers = {literal(_unsafe_optimizers(connection))}",
+            f"SET GLOBAL disabled_optimizers = {literal(unsafe_optimizers(connection))}",
             f"SET GLOBAL temp_directory = {literal(str(spill))}",
             f"SET GLOBAL allowed_directories = [{', '.join(map(literal, folders))}]",
             "SET GLOBAL enable_external_access = false",
@@ -195,7 +195,8 @@ def vanished(path: str) -> StoreError:
     )
 
 
-def _unsafe_optimizers(connection: duckdb.DuckDBPyConnection) -> str:
+def unsafe_optimizers(connection: duckdb.DuckDBPyConnection) -> str:
+    """Name the optimizers that must be off, for DuckDB's setting of that name."""
     known = connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()
     return ",".join(name for name in _UNSAFE_OPTIMIZERS if (name,) in known)
 

@@ -232,6 +232,11 @@ def check_store(root: Path) -> dict[str, Any]:
     return dict(header)
 
 
+def is_store(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a folder is a store, in whatever format."""
+    return header_file(Path(path)).exists()
+
+
 def _what_is_there(root: Path) -> str:
     if not root.exists():
         return "there is no such folder."

@@ -73,6 +73,8 @@ class Batch:
         gap: Why its provenance is missing, or None.
         capture: How its rows carry provenance.
         last: Of an unfolding, the last batch that it unfolds; None if it unfolds a choice of rows.
+        watermark_ms: The watermark in milliseconds; 0 if there was none.
+        offsets: How far the batch read each source, as Spark writes it.
     """
 
     writer: str
@@ -87,6 +89,8 @@ class Batch:
     gap: str | None
     capture: str = "sets"
     last: int | None = None
+    watermark_ms: int = 0
+    offsets: tuple[str, ...] = ()
 
     @property
     def order(self) -> tuple[str, str, int]:
@@ -112,6 +116,7 @@ class StreamRecord:
         sources: The streams that its query reads.
         columns: The user's columns, as last described.
         bounds: For how long a row of each source may take part in its rows.
+        checkpoints: Where each run of its query keeps its checkpoint; None for a batch.
     """
 
     name: str
@@ -127,6 +132,7 @@ class StreamRecord:
     sources: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     bounds: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    checkpoints: Mapping[str, str | None] = field(default_factory=dict)
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -157,6 +163,8 @@ def read_batch(path: Path, writer: str, run: str, number: int) -> Batch:
             gap=data.get("gap"),
             capture=data.get("capture") or "sets",
             last=data.get("last") if data.get("part") is None else None,
+            watermark_ms=int(data.get("watermark_ms") or 0),
+            offsets=tuple(data.get("offsets") or ()),
         )
     except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
         raise _damaged(path, error) from error
@@ -188,6 +196,7 @@ def read_stream(path: Path) -> StreamRecord:
             sources=tuple(graph.get("sources") or data.get("sources") or ()),
             columns=tuple(each["name"] for each in schema.get("fields", ())),
             bounds=dict(data.get("bounds") or {}),
+            checkpoints={r["run"]: r.get("checkpoint") for r in data.get("runs") or ()},
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise _damaged(path, error) from error

@@ -90,6 +90,8 @@ def _select(
         "segment AS _clew_segment",
         "CAST(time AS TIMESTAMP WITH TIME ZONE) AS _clew_time",
         f"{version} AS _clew_version",
+        # Of a row that was erased, nothing is left but this.
+        '"row" IS NOT NULL AS _clew_known',
     ]
     for name, dtype in columns.items():
         place = here.get(name.casefold())

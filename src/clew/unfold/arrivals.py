@@ -108,19 +108,21 @@ def kept_offsets(root: Path, writer: str, run: str) -> dict[int, Offsets]:
 
 
 def read_arrivals(
-    spark: SparkSession, checkpoint: str, kept: Mapping[int, Offsets] | None = None
+    spark: SparkSession | None, checkpoint: str, kept: Mapping[int, Offsets] | None = None
 ) -> Arrivals:
     """Read when rows came in.
 
     Args:
-        spark: The session to read with.
+        spark: The session to read with; a checkpoint on a local disk needs none.
         checkpoint: The query's checkpoint.
         kept: What the store's commits say of batches.
 
     Raises:
         ReplayError: There is no checkpoint, or it does not say.
     """
-    batches = dict(kept) if kept else _offsets(spark, checkpoint)
+    batches = dict(kept or {})
+    if not batches and spark is not None:
+        batches = _offsets(spark, checkpoint)
     ends: list[list[_End]] = []
     for number, planned in sorted(batches.items()):
         for source, line in enumerate(planned.ends):
@@ -165,10 +167,13 @@ def _offsets(spark: SparkSession, checkpoint: str) -> dict[int, Offsets]:
     return {int(row.name): parse_offsets(row.value) for row in texts if row.name.isdigit()}
 
 
-def _logs(spark: SparkSession, checkpoint: str) -> dict[int, list[dict[str, Any]]]:
+def _logs(spark: SparkSession | None, checkpoint: str) -> dict[int, list[dict[str, Any]]]:
     """Read what the sources of a query noted: the files they found, or where topics began."""
     found: dict[int, list[dict[str, Any]]] = {}
-    for source, line in _local_lines(checkpoint) or _any_lines(spark, checkpoint):
+    lines = _local_lines(checkpoint)
+    if not lines and spark is not None:
+        lines = _any_lines(spark, checkpoint)
+    for source, line in lines:
         found.setdefault(source, []).append(json.loads(line))
     return found
 

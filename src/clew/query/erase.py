@@ -1,0 +1,135 @@
+"""Take the content of a row out of a store, and keep what it was connected to.
+
+Only a row that can take part in nothing more is erased: otherwise its content could come back with
+the next result. Ids, edges and event times stay, so every answer is as it was, without the row's
+values. Files are replaced one by one, each whole; a process that dies in between is begun again.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from clew.live.elements import LIVE, VERTEX
+from clew.store.commit import now, put_json
+from clew.store.layout import POINTS, quote_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from clew.model import RowId
+    from clew.query.trace import Trace
+    from clew.store.reader import Snapshot
+
+ERASED = "erased"
+_KEPT = ("_clew_kept_a", "_clew_kept_b")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Erased:
+    """What was erased.
+
+    Attributes:
+        row: The row.
+        results: Every result that it went into; their content is still there.
+        copies: How many copies of its content were taken out.
+    """
+
+    row: RowId
+    results: Trace
+    copies: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answer as plain data that JSON can hold."""
+        return {
+            "stream": self.row.stream,
+            "id": self.row.text,
+            "copies": self.copies,
+            "results": self.results.rows.to_dicts(),
+        }
+
+    def __repr__(self) -> str:
+        return f"Erased({self.row.text} of {self.row.stream}: {self.copies} copies)"
+
+
+def erase_content(snapshot: Snapshot, row: RowId) -> int:
+    """Take the content of a row out of all files of a store; return how many copies there were."""
+    identity = snapshot.streams[row.stream].identity or {}
+    # The segment of a row that is identified by a key is the key itself.
+    gone = ["row", "segment"] if identity.get("kind") == "key" else ["row"]
+    copies = 0
+    for path in map(Path, snapshot.row_files(row.stream).paths):
+        copies += _change(path, ("a", "b"), row, lambda t, m: (_emptied(t, m, gone), m))
+    for path in sorted(snapshot.root.glob(f"{LIVE}/*/**/*.parquet")):
+        copies += _change(
+            path, ("a", "b"), row, lambda t, m: (_emptied(t, m := _vertices(t, m), gone), m)
+        )
+    for path in sorted(snapshot.root.glob(f"{POINTS}/*/{quote_name(row.stream)}/*/*.parquet")):
+        copies += _change(path, _KEPT, row, lambda t, m: (t.filter(pc.invert(m)), m))
+    note = snapshot.root / ERASED / quote_name(row.stream) / f"{row.text}.json"
+    put_json(note, {"erased": now(), "copies": copies})
+    return copies
+
+
+def _change(
+    path: Path,
+    names: tuple[str, str],
+    row: RowId,
+    change: Callable[[pa.Table, pa.ChunkedArray], tuple[pa.Table, pa.ChunkedArray]],
+) -> int:
+    """Replace a file by a changed one if it holds a row; return how many lines were changed.
+
+    Args:
+        path: The file.
+        names: The columns with the row's id.
+        row: The row.
+        change: Changes a table, given the lines with the id; returns it and the lines it changed.
+    """
+    ids = pq.read_table(path, columns=list(names), partitioning=None)
+    mask = pc.and_(pc.equal(ids.column(names[0]), row.a), pc.equal(ids.column(names[1]), row.b))
+    mask = pc.fill_null(mask, False)
+    if not pc.any(mask).as_py():
+        return 0
+    table = pq.read_table(path, partitioning=None, coerce_int96_timestamp_unit="us")
+    changed, lines = change(table, mask)
+    if changed.equals(table):
+        return 0
+    draft = path.with_name(f".{path.name}.tmp")
+    pq.write_table(changed, draft, compression="zstd")
+    with draft.open("rb") as file:
+        os.fsync(file.fileno())
+    draft.replace(path)
+    # Spark leaves a checksum beside a file, which is no longer that of this one.
+    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+    return int(pc.sum(lines).as_py())
+
+
+def _vertices(table: pa.Table, mask: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Keep of a choice of elements the vertices."""
+    return pc.and_(mask, pc.equal(table.column("element"), VERTEX))
+
+
+def _emptied(table: pa.Table, mask: pa.ChunkedArray, names: list[str]) -> pa.Table:
+    """Set columns of chosen rows to null."""
+    chosen = mask.combine_chunks()
+    for name in names:
+        place = table.column_names.index(name)
+        field = table.schema.field(name)
+        old = table.column(name).combine_chunks()
+        if pa.types.is_struct(field.type):
+            is_null = pc.or_(chosen, old.is_null())
+            parts = [old.field(i) for i in range(field.type.num_fields)]
+            # The values themselves must go, not only the mark that there are some.
+            parts = [pc.if_else(is_null, pa.scalar(None, p.type), p) for p in parts]
+            fields = [f.with_nullable(True) for f in field.type]
+            new = pa.StructArray.from_arrays(parts, fields=fields, mask=is_null)
+        else:
+            new = pc.if_else(chosen, pa.scalar(None, field.type), old)
+        table = table.set_column(place, pa.field(name, new.type, nullable=True), new)
+    return table

@@ -7,13 +7,16 @@ import random
 import uuid
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import functions as F
 
 import clew
 from clew.exceptions import SourceError
+from clew.live.elements import SCHEMA, SPARK_SCHEMA
+from clew.live.verify import verify
 from clew.sources.again import Again
-from clew.testing import all_traces
+from clew.testing import all_traces, run_stream
 from frames import at
 
 if TYPE_CHECKING:
@@ -246,3 +249,37 @@ def test_options_are_refused_for_what_kafka_does_not_give(
 
     with pytest.raises(SourceError, match="columns that Kafka does not give, such as `more`"):
         clew.trace(stream, "readings", again={"kafka.bootstrap.servers": servers})
+
+
+def test_a_live_graph_goes_through_a_topic(
+    spark: SparkSession, servers: str, tmp_path: Path
+) -> None:
+    topic, rows = f"readings-{uuid.uuid4().hex[:8]}", readings(8, 60)
+    send(spark, servers, topic, rows)
+    stream = records(spark, servers, topic, maxOffsetsPerTrigger="13")
+    parsed = stream.selectExpr(
+        "topic", "partition", "offset", f"from_json(CAST(value AS STRING), '{_KIND}') AS r"
+    ).select("topic", "partition", "offset", "r.*")
+    source = clew.trace(parsed, "readings", event_time="ts")
+    # A query whose rows expire by the watermark, and one that must have read them.
+    for name, frame in {"totals": totals(source), "high": source.filter("kwh > 1")}.items():
+        run_stream(frame, tmp_path / "prov", name, checkpoint=tmp_path / name, capture="sets")
+
+    out = f"graph-{uuid.uuid4().hex[:8]}"
+    with clew.open(tmp_path / "prov") as prov:
+        elements = prov.live(spark=spark).selectExpr("to_json(struct(*)) AS value")
+        writer = elements.writeStream.format("kafka").option("kafka.bootstrap.servers", servers)
+        writer = writer.option("topic", out).option("checkpointLocation", str(tmp_path / "graph"))
+        writer.trigger(availableNow=True).start().awaitTermination()
+        status = prov.graph().status()
+        alive = {row["rid"] for row in prov.alive("readings", None)}
+        contributed = {row["rid"] for row in prov.rows("readings", limit=None)}
+
+    reader = spark.read.format("kafka").option("kafka.bootstrap.servers", servers)
+    read = reader.option("subscribe", out).load().selectExpr("CAST(value AS STRING) AS value")
+    found = read.select(F.from_json("value", SPARK_SCHEMA).alias("e")).select("e.*").toArrow()
+    report = verify(found.cast(SCHEMA))
+    assert str(report).endswith("0 violations")
+    assert (report.vertices, report.edges) == (status.vertices, status.edges)
+    labels = found.filter((pc.field("element") == "label") & (pc.field("side") == "source"))
+    assert labels.num_rows == len(contributed - alive) > 30

@@ -99,7 +99,7 @@ def _after(
     for part in parts:
         known = reached.get(part.writer)
         comes_late = known is None or known.run != part.run or part.writer in state.idle
-        if comes_late and state.labels and part.writer not in late:
+        if comes_late and (state.labels or state.done >= 0) and part.writer not in late:
             late[part.writer] = state.at_us
         taken.setdefault(part.writer, {})[part.run] = part.last
         if known is None or known.run != part.run or part.watermark_ms > known.watermark_ms:

@@ -370,3 +370,17 @@ def test_no_label_is_broken_whatever_the_speed_of_queries(
     alive = {("source", r.stream, r.id.a, r.id.b) for r in prov.alive("readings", None)}
     assert not alive & set(labels[0])
     prov.close()
+
+
+def test_a_graph_follows_queries_while_they_run(spark: SparkSession, tmp_path: Path) -> None:
+    print("seed 17")
+    batches = scattered(17, 6, late=40)
+    names = ("large", "summed")
+    with run(spark, tmp_path, ["summed"], batches[:2]) as prov:
+        graphs = [prov.graph(names, name=e, engine=e, spark=spark).start(0.2) for e in ENGINES]
+        write_batches(tmp_path / "in", READINGS, batches[2:])
+        run(spark, tmp_path, names).close()
+        for graph in graphs:
+            graph.stop()
+        for engine in ENGINES:
+            check_everything(spark, prov, engine, names)

@@ -163,15 +163,18 @@ class LiveGraph:
     def start(self, every: float = 1.0) -> LiveGraph:
         """Follow the queries in a thread until `stop` is called.
 
-        What a query in this process finishes is taken at once.
+        The engine `operator` takes what a query in this process finishes at once; to `native`
+        many small steps would cost more than they bring.
 
         Args:
-            every: Seconds between two looks at the store, for queries in other processes.
+            every: Seconds between two looks at the store.
         """
         if self._thread is not None:
             return self
         self._is_ending = False
-        listen(self._hear)
+        self._engine.start()
+        if self._definition.engine == "operator":
+            listen(self._hear)
         self._thread = threading.Thread(
             target=self._follow, args=(every,), name=f"clew-live-{self.name}", daemon=True
         )
@@ -189,7 +192,9 @@ class LiveGraph:
             self._is_ending = True
             self._news.set()
             thread.join()
-            unlisten(self._hear)
+            if self._definition.engine == "operator":
+                unlisten(self._hear)
+            self._engine.stop()
         if self._error is not None:
             error, self._error = self._error, None
             raise error

@@ -46,6 +46,7 @@ from clew.store.layout import read_json
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from clew.live.horizon import Horizon
     from clew.live.state import Definition
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 
 CLOCK = "clock"
 _MOST_STEPS = 16
+_LOOK_EVERY = "500 milliseconds"
 _KEY = ["element", "side", "stream", "a", "b", "sink", "sink_a", "sink_b"]
 _LASTING = 253_000_000_000
 """A step that never comes, as a time: in the year 9987."""
@@ -80,6 +82,7 @@ class NativeEngine:
         self._spark = spark
         self._db = connect()
         self._state: State | None = None
+        self._query: StreamingQuery | None = None
 
     @property
     def _intake(self) -> Path:
@@ -248,8 +251,24 @@ class NativeEngine:
         streams = [s for (s,) in self._db.execute("SELECT DISTINCT stream FROM edge").fetchall()]
         return sorted(s for s in streams if horizon.limit(s).never)
 
+    def start(self) -> None:
+        """Keep the streaming query running, so that a flush need not start one."""
+        self._query = self._begin({"processingTime": _LOOK_EVERY})
+
+    def stop(self) -> None:
+        """End the streaming query."""
+        query, self._query = self._query, None
+        if query is not None:
+            query.stop()
+
     def _drain(self) -> None:
         """Let the streaming query deliver what is in the intake."""
+        if self._query is not None:
+            self._query.processAllAvailable()
+            return
+        self._begin({"availableNow": True}).awaitTermination()
+
+    def _begin(self, trigger: dict[str, Any]) -> StreamingQuery:
         spark = self._spark or SparkSession.getActiveSession()
         if spark is None:
             msg = (
@@ -260,6 +279,9 @@ class NativeEngine:
         spark = spark.newSession()
         # The clock holds the watermark back; with `max` it would not.
         spark.conf.set("spark.sql.streaming.multipleWatermarkPolicy", "min")
+        # A batch without rows would only forget vertices, which has time until the next.
+        spark.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "false")
+        self._intake.mkdir(parents=True, exist_ok=True)
         intake = (
             spark.readStream.schema(_FIELDS)
             .option("recursiveFileLookup", "true")
@@ -270,17 +292,13 @@ class NativeEngine:
         once = once.dropDuplicatesWithinWatermark(_KEY)
         clock = intake.filter(f"element = '{CLOCK}'").withWatermark("came", "0 seconds")
         others = intake.filter(f"NOT once AND element <> '{CLOCK}'")
-        sink = Delivery(str(self._root), self.definition.name, self.definition.results == "merged")
+        merges = self.definition.results == "merged"
+        sink = Delivery(str(self._root), self.definition.name, merges)
         folder = graph_folder(self._root, self.definition.name) / "checkpoint"
-        query = (
-            once.union(clock)
-            .union(others)
-            .writeStream.foreachBatch(sink.__call__)
-            .option("checkpointLocation", str(folder))
-            .trigger(availableNow=True)
-            .start()
-        )
-        query.awaitTermination()
+        writer: Any = once.union(clock).union(others).writeStream.foreachBatch(sink.__call__)
+        writer = writer.option("checkpointLocation", str(folder)).trigger(**trigger)
+        started: StreamingQuery = writer.start()
+        return started
 
 
 def _moment(step: int) -> int:

@@ -56,6 +56,12 @@ class OperatorEngine:
     def flush(self) -> None:
         """Do nothing: a step delivers at once."""
 
+    def start(self) -> None:
+        """Do nothing: there is nothing to keep running."""
+
+    def stop(self) -> None:
+        """Do nothing: there is nothing to end."""
+
     def alive(self) -> int:
         """Count the source vertices that are alive."""
         self.state()

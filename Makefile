@@ -5,9 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUN := tools/run
 READY := $(VENV)/.ready
+BENCH := $(VENV)/.bench
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-kafka check prove bench-backward bench-overhead clean
+.PHONY: help demo test test-kafka check prove bench-backward bench-overhead bench-live clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -16,6 +17,10 @@ $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@tools/find-java >/dev/null 2>&1 || tools/install-java
+	@touch $@
+
+$(BENCH): $(READY)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]' || echo "continuing without psycopg"
 	@touch $@
 
 demo: $(READY) ## stream Linear Road reports, then ask why an accident alert was raised
@@ -40,6 +45,9 @@ bench-backward: $(READY) ## how fast one row is traced in a store of a million e
 
 bench-overhead: $(READY) ## what provenance costs a running query, in time, CPU and bytes; QUICK=1 for a sample
 	@$(RUN) python -m benchmarks.overhead $(if $(QUICK),--quick)
+
+bench-live: $(BENCH) ## what a live graph costs the queries it follows, beside databases that are polled; QUICK=1 for a sample
+	@$(RUN) python -m benchmarks.live $(if $(QUICK),--quick)
 
 clean: ## remove the environment and what tests left
 	rm -rf $(VENV) .mypy_cache .ruff_cache build dist

@@ -165,6 +165,10 @@ def _live(provenance: Provenance, options: argparse.Namespace) -> None:
         results=options.results,
         idle=options.idle,
     )
+    if graph.engine == "native":
+        from pyspark.sql import SparkSession
+
+        SparkSession.builder.appName("clew live").getOrCreate()
     while True:
         done = graph.advance()
         if options.json:

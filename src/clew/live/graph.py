@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from clew.graph.node import Node
-    from clew.live.state import State
+    from clew.live.state import EngineName, State
     from clew.live.verify import Report
     from clew.store.reader import Snapshot, Store
 
@@ -130,6 +130,11 @@ class LiveGraph:
     def name(self) -> str:
         """The name of the graph in the store."""
         return self._definition.name
+
+    @property
+    def engine(self) -> EngineName:
+        """What builds the graph."""
+        return self._definition.engine
 
     @property
     def queries(self) -> tuple[str, ...]:

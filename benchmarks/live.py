@@ -120,7 +120,7 @@ class Plan:
 
 _FEW = Shape(50, 25, 1, 20_000)
 QUICK = Plan(
-    turns=2,
+    turns=1,
     database_turns=1,
     first_warm_ups=2,
     warm_ups=1,
@@ -365,7 +365,7 @@ def run(bench: Bench, only: str) -> Iterator[dict[str, Any]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--quick", action="store_true", help="few rows, two turns, no memory")
+    parser.add_argument("--quick", action="store_true", help="few rows, one turn, no memory")
     parser.add_argument("--only", default="", help="just use cases whose name holds this text")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the file to write")
     options = parser.parse_args()

@@ -4,12 +4,13 @@ It is Ananke's metric of section 3, as a median for each kind of element, in mul
 vertex counts from the event time of its row, an edge from the later one of its vertices, a label
 from its vertex. Event time does not depend on how fast a machine is, so this is no timed run: the
 queries take a small stream in batches of a third of U and capture sets. Then their batches are put
-before the graph again, one by one, the query that is furthest behind first.
+before the graph again, in the order of their watermarks, and those with the same one together.
 """
 
 from __future__ import annotations
 
 import shutil
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -76,22 +77,23 @@ def latencies(
 
 
 def _replay(spark: SparkSession, root: Path, queries: tuple[str, ...], engine: EngineName) -> None:
-    """Take the batches out of a store, and put them back one by one before a graph."""
+    """Take the batches out of a store, and put them back before a graph, one after the other."""
     held = root / "held"
     (root / BATCHES).rename(held)
     with clew.open(root) as prov:
         graph = prov.graph(queries, name=engine, engine=engine, spark=spark).start(_NEVER)
-        for batch in sorted(held.glob("*/*.json"), key=_order):
-            target = root / BATCHES / batch.relative_to(held)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            batch.rename(target)
+        batches = sorted(held.glob("*/*.json"), key=_watermark)
+        for _, together in groupby(batches, key=_watermark):
+            for batch in sorted(together):
+                target = root / BATCHES / batch.relative_to(held)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                batch.rename(target)
             graph.advance()
         graph.stop()
 
 
-def _order(batch: Path) -> tuple[int, int]:
-    said = read_json(batch)
-    return int(said["watermark_ms"]), int(said["batch"])
+def _watermark(batch: Path) -> int:
+    return int(read_json(batch)["watermark_ms"])
 
 
 def bound_seconds(root: Path, queries: Iterable[str]) -> float:

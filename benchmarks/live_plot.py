@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 RESULTS = Path(__file__).parent / "results" / "live.json"
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "live.md"
 _MARKS = ("<!-- measured -->", "<!-- /measured -->")
+_PICTURE = "![Rate of queries with a live graph, where plain Spark is 1](live.svg)"
 
 Row = dict[str, Any]
 
@@ -159,6 +160,7 @@ def tables(result: dict[str, Any]) -> str:
     sizes = [row for row in rows if row["use_case"] == "synthetic_size"]
     several = [row for row in rows if row["use_case"] == "synthetic_queries"]
     parts = (
+        _PICTURE,
         where,
         _measured(asked),
         _beside_paper(asked),

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 CLOCK = "clock"
 _MOST_STEPS = 16
-_LOOK_EVERY = "500 milliseconds"
+_LOOK_EVERY = "200 milliseconds"
 _KEY = ["element", "side", "stream", "a", "b", "sink", "sink_a", "sink_b"]
 _LASTING = 253_000_000_000
 """A step that never comes, as a time: in the year 9987."""
@@ -142,9 +142,8 @@ class NativeEngine:
         state = replace(state, open=(*state.open, *([opened] if opened["streams"] else [])))
         state = _closed(state, taken.horizon)
         rows = self._rows(state, taken.horizon, merges=merges)
-        before = self._state.done if self._state is not None else -1
-        if not rows.num_rows and state.done == before:
-            self._state = replace(state, step=state.step - 1)
+        if not rows.num_rows and len(state.open) == len(taken.state.open):
+            self._state = replace(state, step=state.step - 1, done=taken.state.done)
             return self._state
         self._put(state, taken.horizon, rows)
         self._state = state

@@ -2,7 +2,8 @@
 
 The handle is Spark's own, with two differences: waiting for the query also waits until the edges of
 its last batch are stored, and an unfolding that failed is raised there. Unfolding runs in a thread
-of its own and takes the batches of several seconds at once, since each round costs a scan.
+of its own and takes the batches of several seconds at once, since each round costs a scan: a round
+that took long is followed by a longer pause.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger("clew")
 _LOOK_EVERY = 0.5
 """How often, in seconds, the follower looks whether the query has ended."""
+_PAUSE = 10
+"""After a round, how many times as long as it took to wait at least before the next."""
 
 
 class Follower:
@@ -30,7 +33,7 @@ class Follower:
     Args:
         stage: What unfolds.
         is_active: Tells whether the query still runs.
-        every: Seconds between two rounds.
+        every: Seconds between two rounds, at least.
     """
 
     def __init__(self, stage: Stage, is_active: Callable[[], bool], every: float) -> None:
@@ -60,14 +63,16 @@ class Follower:
         return not self._thread.is_alive()
 
     def _follow(self) -> None:
-        last = time.monotonic()
+        last, pause = time.monotonic(), self._every
         while self._is_active():
             self._wake.wait(_LOOK_EVERY)
             if self._wake.is_set():
                 time.sleep(0.01)  # somebody waits for the end: look often
-            if time.monotonic() - last >= self._every:
+            began = time.monotonic()
+            if began - last >= pause:
                 self._round()
                 last = time.monotonic()
+                pause = max(self._every, _PAUSE * (last - began))
         self._round()
 
     def _round(self) -> None:

@@ -7,7 +7,7 @@ gaps are closed first.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,15 +37,28 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Cover:
-    """The parts of a source that are needed, in order; None for all of it."""
+    """The parts of a source that are needed.
+
+    Attributes:
+        spans: The parts, in order; None for all of it.
+        loose: Reading more does no harm.
+    """
 
     spans: tuple[Span, ...] | None = None
+    loose: bool = False
 
     def meets(self, low: int, high: int) -> bool:
         """Tell whether a span of time has a moment in common with a part."""
         if self.spans is None:
             return True
         return any(high >= span.low and low <= span.high for span in self.spans)
+
+    def within(self, low: int, high: int) -> int:
+        """Return how much of a span of time lies in the parts."""
+        if self.spans is None:
+            return high - low + 1
+        shared = (min(high, span.high) - max(low, span.low) + 1 for span in self.spans)
+        return sum(each for each in shared if each > 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +69,15 @@ class Reach:
         length: How far from any of them, in microseconds; None if the graph does not say.
         straight: The sources that the query reads on one path only. All rows that matter for a
             result are then near each other, so each is near the first and near the last of them.
+        cell: Windows that must be complete all have this size and begin at its multiples. It takes
+            the place of the length.
+        loose: Reading more does no harm.
     """
 
     length: int | None
     straight: frozenset[str] = frozenset()
+    cell: int | None = None
+    loose: bool = False
 
 
 def covers(tables: Sequence[pa.Table], reach: Reach) -> dict[str, Cover]:
@@ -84,10 +102,18 @@ def covers(tables: Sequence[pa.Table], reach: Reach) -> dict[str, Cover]:
     for source, parts in lows.items():
         low, high = np.concatenate(parts), np.concatenate(highs[source])
         if len(low):
-            last, first = (high, low) if source in reach.straight else (low, high)
-            begins = np.minimum(low, last - reach.length)
-            found[source] = cover(begins, np.maximum(high, first + reach.length))
+            begins, ends = _widened(low, high, source, reach)
+            found[source] = replace(cover(begins, ends), loose=reach.loose)
     return found
+
+
+def _widened(low: _Ints, high: _Ints, source: str, reach: Reach) -> tuple[_Ints, _Ints]:
+    """Widen spans by what must be read around them."""
+    if reach.cell is not None:
+        return low // reach.cell * reach.cell, high // reach.cell * reach.cell + reach.cell - 1
+    assert reach.length is not None
+    last, first = (high, low) if source in reach.straight else (low, high)
+    return np.minimum(low, last - reach.length), np.maximum(high, first + reach.length)
 
 
 def span_columns(path: Path) -> list[str]:

@@ -12,7 +12,9 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
+from clew.capture.intervals import span_column
 from clew.graph.columns import named
 from clew.graph.plan import analysed, explain, optimized
 from clew.operators.aggregate import Aggregate, Pivot
@@ -47,6 +49,7 @@ _UNITS = {
     "week": 604_800_000_000,
 }
 _AMOUNT = re.compile(r"(\d+)\s*([a-z]+?)s?\b")
+_SIDE_BY_SIDE = re.compile(r"^window\((\w+), '([^']+)', '\2', '0 second'\)")
 
 
 def obstacle(node: Node, *, whole: bool) -> str | None:
@@ -243,8 +246,13 @@ def reach(node: Node, *, whole: bool) -> Reach:
     One aggregation needs its own rows only. Where one follows another, the windows of the first
     that end near the result's must be complete as well, or they would pass for others. None if the
     graph does not say: an aggregation without a window, an outer join. Then all must be read.
+
+    Args:
+        node: The graph.
+        whole: All of it is computed again; else aggregations, named frames and what lies below.
     """
-    return Reach(_length(node, whole=whole), _straight(node))
+    cell = None if whole else _cell(node)
+    return Reach(_length(node, whole=whole), _straight(node), cell, not whole and cell is None)
 
 
 def _straight(node: Node) -> frozenset[str]:
@@ -275,6 +283,41 @@ def _length(node: Node, *, whole: bool) -> int | None:
         return 0
     sizes = [_size(each) for each in gatherings]
     return None if None in sizes else sum(size for size in sizes if size is not None)
+
+
+def _cell(node: Node) -> int | None:
+    """Return the size of the windows before the last ones, if they are side by side; else None.
+
+    Whoever then reads from one multiple of it to another has each of these windows whole or not at
+    all, and none that is cut off can pass for another.
+    """
+    if any(isinstance(n.operator, Named) for n in node.walk()):
+        return None  # its rows are looked up with what is in them, so the last count as well
+    gatherings = [n for n in _computed_again(node, whole=False) if is_gathering(n)]
+    below = {n.id for each in gatherings for i in each.inputs for n in i.walk()}
+    sizes = {_side_by_side(each) for each in gatherings if each.id in below}
+    return sizes.pop() if len(sizes) == 1 else None
+
+
+def _side_by_side(node: Node) -> int | None:
+    """Return the size of windows of a source's own time that neither overlap nor are shifted."""
+    if not isinstance(node.operator, Aggregate):
+        return None
+    [before] = node.inputs
+    while isinstance(before.operator, Keep):
+        [before] = before.inputs
+    if not isinstance(before.operator, Source):
+        return None
+    origin = before.operator.origin
+    time = span_column(origin)
+    # Other types of time are turned into microseconds by the time zone, which windows are not.
+    if time is None or not isinstance(origin.schema[time].dataType, T.TimestampType):
+        return None
+    for key in node.operator.keys:
+        found = _SIDE_BY_SIDE.search(shown(key))
+        if found:
+            return _micros(found[2]) if found[1] == time else None
+    return None
 
 
 def _size(node: Node) -> int | None:

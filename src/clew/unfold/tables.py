@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 _PATH = "_clew_path"
+_MOSTLY = 0.75
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +125,8 @@ def _stream(
         return again.read(source.df, schema).filter(F.lit(False)), 0
     table = again.read(source.df, schema, sorted(wanted) if again.table is None else None)
     lates = {path: arrivals.late_us(known[path]) for path in wanted}
+    if cover.loose and _is_mostly_within(cover, [held[path] for path in wanted]):
+        cover = Cover()
     if again.table is None and not any(_may_be_late(held[p], lates[p]) for p in wanted):
         return _within(table, source, cover), len(wanted)
     spark = source.df.sparkSession
@@ -133,6 +136,19 @@ def _stream(
     same = F.expr(f"{file_path()} = {_PATH}")
     joined = _within(table, source, cover).join(F.broadcast(judged), same)
     return joined.drop(_PATH), len(wanted)
+
+
+def _is_mostly_within(cover: Cover, files: Sequence[tuple[int, int] | tuple[()] | None]) -> bool:
+    """Tell whether there is little to leave out.
+
+    Each condition with other times is other code, which Spark compiles and Java first interprets:
+    that takes longer than reading some rows more.
+    """
+    spans = [each for each in files if each]
+    if len(spans) < len(files):
+        return False
+    held = sum(high - low + 1 for low, high in spans)
+    return sum(cover.within(*each) for each in spans) >= _MOSTLY * held
 
 
 def _point(

@@ -107,9 +107,9 @@ class Plan:
 
     turns: int = 5
     database_turns: int = 2
-    first_warm_ups: int = 5
+    first_warm_ups: int = 4
     warm_ups: int = 2
-    batches: int = 3
+    batches: int = 5
     latency: tuple[EngineName, ...] = ENGINES
     memory: bool = True
     shapes: tuple[Shape, ...] = tuple(Shape(size, share) for size in SIZES for share in OVERLAPS)
@@ -121,9 +121,9 @@ class Plan:
 _FEW = Shape(50, 25, 1, 20_000)
 QUICK = Plan(
     turns=1,
-    database_turns=1,
-    first_warm_ups=2,
-    warm_ups=1,
+    database_turns=0,
+    first_warm_ups=1,
+    warm_ups=0,
     batches=1,
     latency=("operator",),
     memory=False,
@@ -214,7 +214,7 @@ class Bench:
         warm_ups = self._plan.warm_ups if self._is_warm else self._plan.first_warm_ups
         self._is_warm = True
         few = self._plan.batches
-        small = self._trial(domain, max(domain.quick_rows // 2, rows // 10), few)
+        small = self._trial(domain, max(domain.quick_rows // 2, rows // 4), few)
         for number in range(warm_ups):
             self._turn(small, with_databases=number == 0 and not self._quick)
         trial = self._trial(domain, rows, few if self._quick else domain.batches)
@@ -226,7 +226,7 @@ class Bench:
         if self._plan.memory:
             scratch = SCRATCH.absolute() / "memory"
             for variant in ("plain", *ENGINES):
-                found = peak_bytes(domain.use_case, variant, trial.stream, scratch)
+                found = peak_bytes(domain.use_case, variant, small.stream, scratch)
                 trial.peaks[variant] = found
         return trial
 

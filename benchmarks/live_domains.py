@@ -94,9 +94,9 @@ DOMAINS = (
     Domain(
         "linear_road",
         REPORTS,
-        4_000_000,
+        5_000_000,
         100_000,
-        8,
+        20,
         {
             "stopped": _happening(linear_road.stopped_cars, "window.end"),
             "accidents": _happening(linear_road.accidents_from_reports, "window.end"),
@@ -106,9 +106,9 @@ DOMAINS = (
     Domain(
         "smart_grid",
         READINGS,
-        3_200_000,
+        5_000_000,
         80_000,
-        6,
+        20,
         {
             "blackouts": _happening(smart_grid.blackouts, "window.end"),
             "anomalies": _happening(smart_grid.anomalies, "day + interval 1 day"),
@@ -119,9 +119,9 @@ DOMAINS = (
     Domain(
         "vehicle_tracking",
         POSITIONS,
-        600_000,
+        1_800_000,
         60_000,
-        8,
+        30,
         {
             "speeding": _happening(vehicle_tracking.speeding, "window.end"),
             "visits": _happening(vehicle_tracking.visits, "window.end"),
@@ -131,9 +131,9 @@ DOMAINS = (
     Domain(
         "object_annotation",
         FRAMES,
-        120_000,
+        200_000,
         12_000,
-        6,
+        24,
         {
             "bicycles": _happening(object_annotation.bicycles_ahead, "window.end"),
             "crossings": _happening(object_annotation.crossings, "greatest(left_time, right_time)"),

@@ -102,7 +102,7 @@ def test_no_window_that_is_cut_off_passes_for_another(
     files = [rows[i:j] for i, j in zip([0, *cuts], [*cuts, 240], strict=True)]
     end = {**rows[0], "rid": 999, "ts": at("13:00:00"), "kwh": 1}
 
-    step = int(slide.split()[0])
+    step = int(slide.split(maxsplit=1)[0])
     expected: dict[dt.datetime, set[int]] = {}
     for begin in range(step - 10, 240, step):
         inside = [row for row in rows if begin <= row["rid"] < begin + 10]

@@ -94,9 +94,9 @@ DOMAINS = (
     Domain(
         "linear_road",
         REPORTS,
-        5_000_000,
+        9_000_000,
         100_000,
-        20,
+        36,
         {
             "stopped": _happening(linear_road.stopped_cars, "window.end"),
             "accidents": _happening(linear_road.accidents_from_reports, "window.end"),
@@ -131,9 +131,9 @@ DOMAINS = (
     Domain(
         "object_annotation",
         FRAMES,
-        200_000,
+        280_000,
         12_000,
-        24,
+        32,
         {
             "bicycles": _happening(object_annotation.bicycles_ahead, "window.end"),
             "crossings": _happening(object_annotation.crossings, "greatest(left_time, right_time)"),

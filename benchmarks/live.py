@@ -2,7 +2,7 @@
 
 Runs the two queries of each use case together: plain, with a live graph by each engine, and where
 Ananke does so (Figures 18 and 19) with databases that are polled. All in one process, in turns, and
-the runs of a turn are compared with each other; the order is reversed from one turn to the next.
+the runs of a turn are compared with each other; each turn has another order.
 Small turns warm up and are dropped. Writes `benchmarks/results/live.json`, one row per use case and
 engine:
 
@@ -238,8 +238,7 @@ class Bench:
     def _turn(self, trial: Trial, *, with_databases: bool) -> None:
         asked = self._databases if trial.domain.databases and with_databases else {}
         variants = ("plain", *ENGINES, *asked)
-        ordered = variants if len(trial.turns) % 2 == 0 else reversed(variants)
-        turn = {variant: self._run(trial, variant) for variant in ordered}
+        turn = {v: self._run(trial, v) for v in _mixed(variants, len(trial.turns))}
         for what in ("sink_rows", "vertices", "edges"):
             known = {getattr(run, what) for name, run in turn.items() if name != "plain"}
             assert len(known) == 1, f"{trial.domain.use_case}: {what} are {known}"
@@ -308,6 +307,14 @@ class Bench:
             row = live_synthetic.row(use_case, engine, shape, partitions, each)
             yield {**dict.fromkeys(FIELDS), **row}
         shutil.rmtree(root)
+
+
+def _mixed(variants: Sequence[str], turn: int) -> list[str]:
+    """Put variants in another order each turn, so that none always comes after the same one."""
+    orders = ((0, 1, 2), (2, 1, 0), (1, 2, 0), (0, 2, 1), (2, 0, 1), (1, 0, 2))
+    first = [variants[place] for place in orders[turn % len(orders)]]
+    others = list(variants[len(first) :])
+    return [*first, *others] if turn % 2 == 0 else [*reversed(others), *first]
 
 
 def _place(engine: str) -> int:

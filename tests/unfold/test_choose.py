@@ -52,6 +52,16 @@ def test_auto_takes_sets_where_a_row_has_few_sources(readings: clew.TracedFrame)
     assert choice.why == "each result is made from a few rows that the query itself decides"
 
 
+def test_auto_takes_pointers_where_rows_wait_to_be_joined(readings: clew.TracedFrame) -> None:
+    left = readings.withWatermark("ts", "5 seconds")
+    right = left.select(F.col("meter").alias("other"), F.col("ts").alias("then"))
+    near = "meter = other and then >= ts and then <= ts + interval 10 seconds"
+    choice = choose(left.join(right, F.expr(near), "inner").node, "auto")
+
+    assert choice.capture == "pointers"
+    assert choice.why == "the sources can be read again and the query gives the same twice"
+
+
 UNSETTLED: list[tuple[str, Step, str]] = [
     ("rand", lambda f: summed(f.withColumn("kwh", F.rand())), "`rand()` gives another value"),
     ("uuid", lambda f: summed(f.withColumn("meter", F.expr("uuid()"))), "`uuid()` gives another"),

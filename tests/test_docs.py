@@ -141,6 +141,30 @@ def test_following_rows_runs_and_prints_what_it_shows(
     assert shown == 4
 
 
+def test_asking_while_the_stream_runs_prints_what_it_shows(spark: SparkSession) -> None:
+    import datetime as dt
+
+    noon = dt.datetime(2026, 1, 1, 12, tzinfo=dt.timezone.utc)
+    rows = [
+        (noon, "n1", "north", 20.0, 0.8, None),
+        (noon + dt.timedelta(minutes=2), "n2", "north", 22.0, 0.4, "Ann"),
+        (noon + dt.timedelta(minutes=3), "s1", "south", 19.5, 0.9, None),
+    ]
+    kinds = "ts timestamp, sensor string, room string, celsius double, trust double, person string"
+    names: dict[str, Any] = {"readings": spark.createDataFrame(rows, kinds)}
+    printed = ""
+    shown = 0
+
+    for language, code in blocks("docs/how-to/properties.md"):
+        if language == "python":
+            printed = run(code, names)
+        elif language == "text":
+            print(printed)
+            assert printed == code
+            shown += 1
+    assert shown == 3
+
+
 def test_the_readme_runs(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,7 +218,7 @@ def test_every_followed_verb_is_in_the_reference() -> None:
         "isStreaming", "node", "plain", "printSchema", "schema", "show", "sparkSession",
         "storageLevel", "tail", "take", "toArrow", "toLocalIterator", "toPandas", "unpersist",
         "write", "writeStream", "recover", "named", "crossJoin", "groupby", "drop_duplicates",
-        "repartitionByRange", "repartitionById",
+        "repartitionByRange", "repartitionById", "properties", "property", "subscribe",
     }  # fmt: skip
     verbs = {name for name in vars(clew.TracedFrame) if not name.startswith("_")} - actions
 

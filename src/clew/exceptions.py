@@ -14,6 +14,7 @@ runs a callback elsewhere, so each one can be rebuilt from its positional argume
     │   └── IdentityError           (ValueError) no usable row identity
     ├── CaptureError                while provenance is carried
     │   ├── OpaqueOperatorError     (ValueError) a function that hides how rows follow
+    │   ├── PropertyError           (ValueError) a property that cannot be merged or is not there
     │   └── CaptureRefusedError     (ValueError) a way of capture that cannot serve this query
     ├── RunError                    while a traced query is started or runs
     │   └── WriterError             (ValueError) a writer setting that cannot work
@@ -114,6 +115,10 @@ class OpaqueOperatorError(CaptureError, ValueError):
             "once, so nothing shows which input rows made which output rows.\n\n"
             f"{self.allowed}\n\nMore: docs/how-to/opaque-functions.md"
         )
+
+
+class PropertyError(CaptureError, ValueError):
+    """A property cannot be what was asked for."""
 
 
 class CaptureRefusedError(CaptureError, ValueError):

@@ -25,12 +25,14 @@ from clew.operators import keep as _keep
 from clew.operators import named as _named
 from clew.operators import opaque as _opaque
 from clew.operators import project as _project
+from clew.operators import property as _property
 from clew.operators import setops as _setops
 from clew.operators import union as _union
 from clew.operators import unpivot as _unpivot
 from clew.run.batch import TracedWriter
 from clew.run.recover import recover
 from clew.run.stream import TracedStreamWriter
+from clew.run.subscribe import subscribe, with_properties
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
     from pyspark.sql import Row, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.types import StructType
     from pyspark.storagelevel import StorageLevel
 
@@ -364,6 +367,67 @@ class TracedFrame:
     def named(self, name: str) -> TracedFrame:
         """Name this frame, so that answers can be about its rows or stop at them."""
         return TracedFrame(_named.name_frame(self._node, name))
+
+    def property(
+        self,
+        name: str,
+        value: Column | Callable[[Column], Column],
+        merge: Any = None,
+    ) -> TracedFrame:
+        """Give each row a property: a value that is merged wherever rows are.
+
+        What results then know of the rows that they come from is there with them, see `properties`
+        and `subscribe`; nothing is stored.
+
+        Args:
+            name: What to call it.
+            value: The value of each row. Where the rows have the property already: a function of
+                that value, such as `lambda delay: delay + 2`.
+            merge: How several values become one: `sum`, `min`, `max`, `set`, `list`, an aggregate
+                function of your own or, where rows are joined, a pair of one and a function of two
+                values. Needed where a property begins.
+
+        Raises:
+            PropertyError: It is not clear how values are merged.
+        """
+        return TracedFrame(_property.add_property(self._node, name, value, merge))
+
+    def properties(self) -> DataFrame:
+        """Return Spark's DataFrame of the rows, with their properties as further columns.
+
+        Raises:
+            PropertyError: The frame has no property, or a column of the name of one.
+        """
+        return with_properties(self._node)
+
+    def subscribe(
+        self,
+        name: str,
+        to: Any,
+        *,
+        where: Column | str | None = None,
+        checkpoint: str | None = None,
+        trigger: dict[str, Any] | None = None,
+    ) -> StreamingQuery | None:
+        """Deliver results whose property meets a condition, as soon as they are there.
+
+        Args:
+            name: The property.
+            to: A function that is called with each result, the name of a table, or options of
+                Spark's Kafka sink, such as `{"kafka.bootstrap.servers": ..., "topic": ...}`.
+            where: The condition, over the result's columns and its properties.
+            checkpoint: Where Spark keeps how far the delivery is.
+            trigger: When to deliver, as `writeStream.trigger` takes it.
+
+        Returns:
+            The running delivery of a stream; None for a batch.
+
+        Raises:
+            PropertyError: There is no such property.
+        """
+        return subscribe(
+            self._node, name, where=where, to=to, checkpoint=checkpoint, trigger=trigger
+        )
 
     def transform(self, func: Callable[..., TracedFrame], *args: Any, **kwargs: Any) -> TracedFrame:
         """Apply a function of frames."""

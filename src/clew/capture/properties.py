@@ -1,0 +1,244 @@
+"""Capture `properties`: each row carries values that its source rows have, merged on the way.
+
+On-the-fly provenance queries in Spark's terms. A property begins where the user says so, with a
+value of each row. Wherever one row is made of several, their values are merged, by an aggregate
+beside the user's own or by an expression; nothing else is carried and nothing is stored. So the
+answer to a question such as "which sensors were involved?" is there as soon as the result is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from clew.capture.algebra import Annotation, Capture, Gathering, Move, left, right
+from clew.exceptions import PropertyError
+from clew.graph.columns import JSON, named
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pyspark.sql import Column
+
+    from clew.capture.algebra import Field, Groups, Origin, Typed
+
+VALUE = "_clew_v_"
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """How several values of a property become one.
+
+    Attributes:
+        name: What the user calls it.
+        together: Aggregates the values of a group's rows.
+        both: Merges two values, neither of which is null.
+        begin: Turns a row's own value into what is carried.
+        gathered: Turns what the aggregate made into what is carried.
+    """
+
+    name: str
+    together: Callable[[Column], Column]
+    both: Callable[[Column, Column], Column] | None
+    begin: Callable[[Column], Column] = lambda value: value
+    gathered: Callable[[Column], Column] = lambda value: value
+
+    def pair(self, prop: str, one: Column, other: Column) -> Column:
+        """Merge the values of two rows, either of which may be missing."""
+        if self.both is None:
+            msg = (
+                f"property `{prop}` is merged by an aggregate of your own, and here two rows "
+                "become one, which an aggregate cannot do.\n\nSay how two values become one: "
+                "`merge=(F.bit_or, lambda a, b: a.bitwiseOR(b))`."
+            )
+            raise PropertyError(msg)
+        return F.coalesce(self.both(one, other), one, other)
+
+
+def _listed(value: Column) -> Column:
+    return F.when(value.isNotNull(), F.array(value)).otherwise(F.slice(F.array(value), 1, 0))
+
+
+def _in_order(values: Column) -> Column:
+    return F.array_sort(F.array_distinct(values))
+
+
+MERGES = {
+    "sum": Merge("sum", F.sum, lambda a, b: a + b),
+    "min": Merge("min", F.min, F.least),
+    "max": Merge("max", F.max, F.greatest),
+    "set": Merge(
+        "set",
+        F.collect_set,
+        lambda a, b: _in_order(F.concat(a, b)),
+        begin=_listed,
+        gathered=lambda v: _in_order(F.flatten(v)),
+    ),
+    "list": Merge(
+        "list",
+        F.collect_list,
+        F.concat,
+        begin=_listed,
+        # Spark gathers in any order, so the lists that were gathered are put in one.
+        gathered=lambda v: F.flatten(F.array_sort(v)),
+    ),
+}
+"""The merges that have a name."""
+
+
+def merge_of(given: Any) -> Merge:
+    """Read what the user gave as a merge.
+
+    Raises:
+        PropertyError: There is no such merge.
+    """
+    if isinstance(given, Merge):
+        return given
+    if isinstance(given, str) and given in MERGES:
+        return MERGES[given]
+    if callable(given):
+        return Merge("own", given, None)
+    if isinstance(given, tuple) and len(given) == 2 and all(callable(each) for each in given):
+        return Merge("own", given[0], given[1])
+    names = ", ".join(f'"{each}"' for each in MERGES)
+    msg = (
+        f"`merge` is {names} or an aggregate of your own; got {given!r}.\n\nAn aggregate is a "
+        "function of a column, such as `F.bit_or`; where rows are joined, add how two values "
+        "become one: `(F.bit_or, lambda a, b: a.bitwiseOR(b))`."
+    )
+    raise PropertyError(msg)
+
+
+@dataclass(frozen=True, slots=True)
+class Properties(Annotation):
+    """The properties that rows of a frame have.
+
+    Attributes:
+        merges: How each is merged.
+        kinds: The type of each.
+    """
+
+    merges: Mapping[str, Merge] = field(default_factory=dict)
+    kinds: Mapping[str, T.DataType] = field(default_factory=dict)
+
+
+def value_column(prop: str) -> str:
+    """Name the hidden column that holds a property."""
+    return VALUE + prop
+
+
+class PropertiesCapture(Capture):
+    """Carry the properties that the pipeline declares, and nothing else."""
+
+    name = "properties"
+
+    def at_source(self, origin: Origin) -> Move:
+        return Move(_with({}, {}))
+
+    def begin(
+        self, before: Annotation, prop: str, value: Column, merge: Merge, kind: T.DataType
+    ) -> Move:
+        """Give rows a property, or another value of one that they have."""
+        known = _known(before)
+        after = _with({**known.merges, prop: merge}, {**known.kinds, prop: kind})
+        return Move(after, ({value_column(prop): value},))
+
+    def derive(self, before: Annotation, by: Sequence[Typed]) -> Move:
+        return Move(before)
+
+    def gather(self, before: Annotation, groups: Groups) -> Gathering:
+        merges = _known(before).merges
+        aggregates = {value_column(p): _together(p, m) for p, m in merges.items()}
+        return Gathering(aggregates, Move(before, _gathered(merges)))
+
+    def spread(self, before: Annotation, partitions: Groups) -> Move:
+        window, merges = partitions.window(), _known(before).merges
+        aggregates = {value_column(p): _together(p, m).over(window) for p, m in merges.items()}
+        return Move(before, (aggregates, *_gathered(merges)))
+
+    def pair(self, first: Annotation, second: Annotation) -> Move:
+        one, other = _known(first), _known(second)
+        after = _with({**one.merges, **other.merges}, {**one.kinds, **other.kinds})
+        values: dict[str, Column] = {}
+        for prop, merge in after.merges.items():
+            name = value_column(prop)
+            sides = [
+                named(side(name))
+                for side, has in ((left, one), (right, other))
+                if prop in has.kinds
+            ]
+            values[name] = merge.pair(prop, *sides) if len(sides) > 1 else sides[0]
+        return Move(after, (values,) if values else ())
+
+    def witness(self, first: Annotation, second: Annotation) -> Move:
+        return self.pair(first, second)
+
+    def either(self, first: Annotation, second: Annotation) -> tuple[Move, Move]:
+        one, other = _known(first), _known(second)
+        after = _with({**one.merges, **other.merges}, {**one.kinds, **other.kinds})
+        moves = []
+        for side in (one, other):
+            missing = {
+                value_column(p): F.lit(None).cast(kind)
+                for p, kind in after.kinds.items()
+                if p not in side.kinds
+            }
+            moves.append(Move(after, (missing,) if missing else ()))
+        return moves[0], moves[1]
+
+    def mark(
+        self, before: Annotation, name: str, columns: Sequence[Field], time: str | None
+    ) -> Move:
+        return Move(before)
+
+    def pack(self, before: Annotation, groups: Groups | None = None) -> Column:
+        if not before.columns:
+            return F.lit("{}")
+        return F.to_json(F.struct(*[named(c) for c in before.columns]), JSON)
+
+    def unpack(
+        self, before: Annotation, packed: Column, by: Sequence[Typed], groups: Groups | None = None
+    ) -> Move:
+        known = _known(before)
+        kind = T.StructType([T.StructField(value_column(p), t) for p, t in known.kinds.items()])
+        values: dict[str, Column] = {}
+        for prop, merge in known.merges.items():
+            values[value_column(prop)] = _folded(packed, prop, merge, kind)
+        return Move(before, (values,) if values else ())
+
+
+PROPERTIES = PropertiesCapture()
+
+
+def _known(annotation: Annotation) -> Properties:
+    assert isinstance(annotation, Properties)
+    return annotation
+
+
+def _with(merges: Mapping[str, Merge], kinds: Mapping[str, T.DataType]) -> Properties:
+    return Properties(tuple(value_column(p) for p in merges), merges=merges, kinds=kinds)
+
+
+def _together(prop: str, merge: Merge) -> Column:
+    return merge.together(named(value_column(prop)))
+
+
+def _gathered(merges: Mapping[str, Merge]) -> tuple[dict[str, Column], ...]:
+    return ({value_column(p): m.gathered(named(value_column(p))) for p, m in merges.items()},)
+
+
+def _folded(packed: Column, prop: str, merge: Merge, kind: T.StructType) -> Column:
+    """Merge the values in a list of texts, one after the other."""
+    name = value_column(prop)
+    own = kind[name].dataType
+
+    def value(text: Column) -> Column:
+        return F.from_json(text, kind, JSON)[name]
+
+    def add(so_far: Column, text: Column) -> Column:
+        return merge.pair(prop, so_far, value(text)).cast(own)
+
+    return F.aggregate(packed, F.lit(None).cast(own), add)

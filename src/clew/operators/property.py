@@ -1,0 +1,99 @@
+"""A property begins, or gets another value: what rows say of the rows that they come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from pyspark.sql import Column
+
+from clew.capture.properties import Merge, Properties, PropertiesCapture, merge_of, value_column
+from clew.exceptions import PropertyError
+from clew.graph.columns import named
+from clew.graph.node import Annotated, Node
+from clew.operators.keep import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from clew.capture.algebra import Capture
+    from clew.model import Exactness
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """Give each row a value that is merged wherever rows are.
+
+    Attributes:
+        name: What the user calls it.
+        value: The value, over the row's columns; or a function of the value that the row has.
+        merge: How several values become one.
+    """
+
+    name: str
+    value: Column | Callable[[Column], Column]
+    merge: Merge
+    kind: ClassVar[str] = "property"
+    exactness: ClassVar[Exactness] = "exact"
+
+    @property
+    def label(self) -> str:
+        value = f" = {shown(self.value)}" if isinstance(self.value, Column) else ""
+        return f"{self.name}{value}, merged by {self.merge.name}"
+
+    def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
+        [source] = inputs
+        if not isinstance(capture, PropertiesCapture):
+            return source
+        before = source.annotation
+        assert isinstance(before, Properties)
+        if isinstance(self.value, Column):
+            value = self.merge.begin(self.value)
+        else:
+            value = self.value(named(value_column(self.name)))
+        kind = source.df.select(value.alias("value")).schema["value"].dataType
+        move = capture.begin(before, self.name, value, self.merge, kind)
+        return Annotated(
+            move.apply(source.df, before.columns), move.annotation, source.references, source.alias
+        )
+
+
+def declared(node: Node) -> dict[str, Merge]:
+    """List the properties that rows of a node have."""
+    steps = [each.operator for each in node.walk()]
+    return {each.name: each.merge for each in steps if isinstance(each, Property)}
+
+
+def add_property(
+    node: Node, name: str, value: Column | Callable[[Column], Column], merge: object | None
+) -> Node:
+    """Add a property, or give one that is there another value.
+
+    Raises:
+        PropertyError: It is not said how values are merged, or it is said twice and differently;
+            or a function is given for the value of a property that has none yet.
+    """
+    known = declared(node).get(name)
+    if known is None and merge is None:
+        msg = (
+            f"property `{name}` begins here, and it is not said how several values become one.\n\n"
+            'Write e.g. `.property("sensors", F.col("sensor"), merge="set")`.'
+        )
+        raise PropertyError(msg)
+    if known is None and not isinstance(value, Column):
+        msg = (
+            f"the value of property `{name}` is given as a function of the value before, and it "
+            "has none before.\n\n"
+            f'Begin it with a value: `.property("{name}", F.lit(0), merge="sum")`.'
+        )
+        raise PropertyError(msg)
+    chosen = known if merge is None else merge_of(merge)
+    assert chosen is not None
+    if known is not None and known != chosen:
+        msg = (
+            f"property `{name}` is merged by {known.name}, and here by {chosen.name}, so its "
+            "values would not fit.\n\nLeave `merge` out where a property gets another value, or "
+            "choose another name."
+        )
+        raise PropertyError(msg)
+    return Node(Property(name, value, chosen), (node,))

@@ -1,0 +1,125 @@
+"""Results with their properties, as a frame or for those who want to hear of some of them.
+
+Nothing is stored: a property is computed inside the query, so what is delivered is known as soon as
+the result is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from clew.capture.properties import PROPERTIES, Properties, value_column
+from clew.exceptions import PropertyError
+from clew.graph.columns import JSON, named, user_columns
+from clew.graph.node import interpret
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyspark.sql import Column, Row
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from clew.graph.node import Node
+
+    Receiver = Callable[[Row], None] | str | Mapping[str, str]
+
+
+def with_properties(node: Node) -> DataFrame:
+    """Return the rows of a frame, each with its properties as further columns.
+
+    Raises:
+        PropertyError: The frame has no property, or a column of the name of one.
+    """
+    built = interpret(node, PROPERTIES)
+    assert isinstance(built.annotation, Properties)
+    names = list(built.annotation.kinds)
+    if not names:
+        msg = (
+            "no property was declared for the rows of this frame.\n\nDeclare one where its values "
+            'are known: `.property("sensors", F.col("sensor"), merge="set")`.'
+        )
+        raise PropertyError(msg)
+    users = user_columns(built.df)
+    taken = [name for name in names if name.lower() in {u.lower() for u in users}]
+    if taken:
+        msg = (
+            f"the frame has a column `{taken[0]}`, and a property of that name.\n\n"
+            "Give the property another name."
+        )
+        raise PropertyError(msg)
+    values = [named(value_column(name)).alias(name) for name in names]
+    return built.df.select(*[named(u) for u in users], *values)
+
+
+def subscribe(
+    node: Node,
+    prop: str,
+    *,
+    where: Column | str | None,
+    to: Receiver,
+    checkpoint: str | None = None,
+    trigger: Mapping[str, Any] | None = None,
+) -> StreamingQuery | None:
+    """Deliver results whose property meets a condition.
+
+    Args:
+        node: The query.
+        prop: The property.
+        where: The condition, over the result's columns and its properties; all if left out.
+        to: A function that is called with each result, the name of a table, or options of Spark's
+            Kafka sink.
+        checkpoint: Where Spark keeps how far the delivery is.
+        trigger: When to deliver, as Spark's `trigger` takes it.
+
+    Returns:
+        The running delivery of a stream; None for a batch, which is delivered on return.
+
+    Raises:
+        PropertyError: There is no such property.
+    """
+    rows = with_properties(node)
+    names = [c for c in rows.columns if c not in node.columns]
+    if prop not in names:
+        known = ", ".join(f"`{name}`" for name in names)
+        msg = f"the frame has no property `{prop}`.\n\nIt has {known}."
+        raise PropertyError(msg)
+    rows = rows if where is None else rows.filter(where)
+    if not rows.isStreaming:
+        _deliver_table(rows, to)
+        return None
+    writer: Any = _stream_writer(rows, to).trigger(**(trigger or {"processingTime": "0 seconds"}))
+    if checkpoint is not None:
+        writer = writer.option("checkpointLocation", checkpoint)
+    started: StreamingQuery = writer.toTable(to) if isinstance(to, str) else writer.start()
+    return started
+
+
+def _deliver_table(rows: DataFrame, to: Receiver) -> None:
+    if callable(to):
+        _hand_over(rows, to)
+    elif isinstance(to, str):
+        rows.write.mode("append").saveAsTable(to)
+    else:
+        _as_message(rows).write.format("kafka").options(**to).save()
+
+
+def _stream_writer(rows: DataFrame, to: Receiver) -> Any:
+    if callable(to):
+        receive = to
+        return rows.writeStream.foreachBatch(lambda batch, _: _hand_over(batch, receive))
+    if isinstance(to, str):
+        return rows.writeStream
+    return _as_message(rows).writeStream.format("kafka").options(**to)
+
+
+def _hand_over(rows: DataFrame, receive: Callable[[Row], None]) -> None:
+    for row in rows.toLocalIterator():
+        receive(row)
+
+
+def _as_message(rows: DataFrame) -> DataFrame:
+    text = F.to_json(F.struct(*[named(c) for c in rows.columns]), JSON)
+    return rows.select(text.alias("value"))

@@ -350,7 +350,7 @@ def test_the_total_delay_of_section_5_4(spark: SparkSession) -> None:
 def test_random_chains_agree_with_a_model(spark: SparkSession, seed: int) -> None:
     print(f"seed {seed}")
     chosen = random.Random(seed)
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"rid": i, "ts": at(f"12:{i % 60:02d}:00"), "meter": chosen.choice("abcd"), "kwh": i % 4}
         for i in range(40)
     ]

@@ -33,21 +33,24 @@ def run(code: str, names: dict[str, Any]) -> str:
     return text.getvalue()
 
 
-def test_the_tutorial_runs_and_prints_what_it_shows(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, Any] = {}
-    printed = ""
-    shown = 0
-
-    for language, code in blocks("docs/tutorials/first-trace.md"):
+def run_page(page: str, names: dict[str, Any]) -> int:
+    """Run a page's code; what it shows must be printed. Return how many outputs it shows."""
+    printed, shown = "", 0
+    for language, code in blocks(page):
         if language == "python":
             printed = run(code, names)
         elif language == "text":
             assert printed == code
             shown += 1
-    assert shown == 3
+    return shown
+
+
+def test_the_tutorial_runs_and_prints_what_it_shows(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    assert run_page("docs/tutorials/first-trace.md", {}) == 3
 
 
 def test_choosing_a_capture_runs_and_prints_what_it_shows(
@@ -69,17 +72,8 @@ def test_choosing_a_capture_runs_and_prints_what_it_shows(
         for m, k in ((5, 1), (25, 1), (35, 2), (45, 2), (55, 3), (300, 1))
     ]
     write_batches(Path("in/readings"), schema, [rows[:3], rows[3:5], rows[5:]])
-    names: dict[str, Any] = {"spark": spark}
-    printed = ""
-    shown = 0
 
-    for language, code in blocks("docs/how-to/choose-a-capture.md"):
-        if language == "python":
-            printed = run(code, names)
-        elif language == "text":
-            assert printed == code
-            shown += 1
-    assert shown == 3
+    assert run_page("docs/how-to/choose-a-capture.md", {"spark": spark}) == 3
 
 
 def test_several_processes_runs_and_prints_what_it_shows(
@@ -98,14 +92,8 @@ def test_several_processes_runs_and_prints_what_it_shows(
     ]
     Path("in/reports").mkdir(parents=True)
     pq.write_table(pa.Table.from_pylist(rows), "in/reports/part-0.parquet")
-    names: dict[str, Any] = {"spark": spark}
-    printed = ""
 
-    for language, code in blocks("docs/how-to/several-processes.md"):
-        if language == "python":
-            printed = run(code, names)
-        elif language == "text":
-            assert printed == code
+    assert run_page("docs/how-to/several-processes.md", {"spark": spark}) == 1
 
 
 def test_following_rows_runs_and_prints_what_it_shows(
@@ -127,18 +115,8 @@ def test_following_rows_runs_and_prints_what_it_shows(
         for m, kwh in ((5, 1), (20, 3), (55, 2), (65, 9), (110, 1), (135, 4))
     ]
     write_batches(Path("in/readings"), schema, [rows[:2], rows[2:4], rows[4:]])
-    names: dict[str, Any] = {"spark": spark}
-    printed = ""
-    shown = 0
 
-    for language, code in blocks("docs/how-to/live-graph.md"):
-        if language == "python":
-            printed = run(code, names)
-        elif language == "text":
-            print(printed)
-            assert printed == code
-            shown += 1
-    assert shown == 4
+    assert run_page("docs/how-to/live-graph.md", {"spark": spark}) == 4
 
 
 def test_asking_while_the_stream_runs_prints_what_it_shows(spark: SparkSession) -> None:
@@ -151,18 +129,9 @@ def test_asking_while_the_stream_runs_prints_what_it_shows(spark: SparkSession) 
         (noon + dt.timedelta(minutes=3), "s1", "south", 19.5, 0.9, None),
     ]
     kinds = "ts timestamp, sensor string, room string, celsius double, trust double, person string"
-    names: dict[str, Any] = {"readings": spark.createDataFrame(rows, kinds)}
-    printed = ""
-    shown = 0
 
-    for language, code in blocks("docs/how-to/properties.md"):
-        if language == "python":
-            printed = run(code, names)
-        elif language == "text":
-            print(printed)
-            assert printed == code
-            shown += 1
-    assert shown == 3
+    readings = spark.createDataFrame(rows, kinds)
+    assert run_page("docs/how-to/properties.md", {"readings": readings}) == 3
 
 
 def test_the_readme_runs(

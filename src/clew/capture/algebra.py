@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
+from clew.graph.columns import JSON, named
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -220,12 +222,14 @@ class Capture(ABC):
     ) -> Move:
         """Rows become a stream of their own that later answers can stop at."""
 
-    @abstractmethod
     def pack(self, before: Annotation, groups: Groups | None = None) -> Column:
         """Write the annotation as one text value, to travel through a function.
 
         A function over whole `groups` has rows of one group at a time.
         """
+        if not before.columns:
+            return F.lit("{}")
+        return F.to_json(F.struct(*[named(c) for c in before.columns]), JSON)
 
     @abstractmethod
     def unpack(

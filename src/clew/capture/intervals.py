@@ -143,9 +143,6 @@ class IntervalsCapture(Capture):
     ) -> Move:
         return Move(before)
 
-    def pack(self, before: Annotation, groups: Groups | None = None) -> Column:
-        return F.to_json(F.struct(*[named(c) for c in before.columns]), JSON)
-
     def unpack(
         self, before: Annotation, packed: Column, by: Sequence[Typed], groups: Groups | None = None
     ) -> Move:

@@ -95,8 +95,6 @@ def merge_of(given: Any) -> Merge:
     Raises:
         PropertyError: There is no such merge.
     """
-    if isinstance(given, Merge):
-        return given
     if isinstance(given, str) and given in MERGES:
         return MERGES[given]
     if callable(given):
@@ -160,54 +158,42 @@ class PropertiesCapture(Capture):
         return Move(before, (aggregates, *_gathered(merges)))
 
     def pair(self, first: Annotation, second: Annotation) -> Move:
-        one, other = _known(first), _known(second)
-        after = _with({**one.merges, **other.merges}, {**one.kinds, **other.kinds})
+        after = _of_both(first, second)
         values: dict[str, Column] = {}
         for prop, merge in after.merges.items():
             name = value_column(prop)
             sides = [
                 named(side(name))
-                for side, has in ((left, one), (right, other))
-                if prop in has.kinds
+                for side, has in ((left, first), (right, second))
+                if name in has.columns
             ]
             values[name] = merge.pair(prop, *sides) if len(sides) > 1 else sides[0]
-        return Move(after, (values,) if values else ())
+        return Move(after, (values,))
 
     def witness(self, first: Annotation, second: Annotation) -> Move:
         return self.pair(first, second)
 
     def either(self, first: Annotation, second: Annotation) -> tuple[Move, Move]:
-        one, other = _known(first), _known(second)
-        after = _with({**one.merges, **other.merges}, {**one.kinds, **other.kinds})
-        moves = []
-        for side in (one, other):
-            missing = {
-                value_column(p): F.lit(None).cast(kind)
-                for p, kind in after.kinds.items()
-                if p not in side.kinds
-            }
-            moves.append(Move(after, (missing,) if missing else ()))
-        return moves[0], moves[1]
+        after = _of_both(first, second)
+        empty = {value_column(p): F.lit(None).cast(kind) for p, kind in after.kinds.items()}
+
+        def filled(side: Annotation) -> Move:
+            return Move(after, ({n: null for n, null in empty.items() if n not in side.columns},))
+
+        return filled(first), filled(second)
 
     def mark(
         self, before: Annotation, name: str, columns: Sequence[Field], time: str | None
     ) -> Move:
         return Move(before)
 
-    def pack(self, before: Annotation, groups: Groups | None = None) -> Column:
-        if not before.columns:
-            return F.lit("{}")
-        return F.to_json(F.struct(*[named(c) for c in before.columns]), JSON)
-
     def unpack(
         self, before: Annotation, packed: Column, by: Sequence[Typed], groups: Groups | None = None
     ) -> Move:
         known = _known(before)
         kind = T.StructType([T.StructField(value_column(p), t) for p, t in known.kinds.items()])
-        values: dict[str, Column] = {}
-        for prop, merge in known.merges.items():
-            values[value_column(prop)] = _folded(packed, prop, merge, kind)
-        return Move(before, (values,) if values else ())
+        values = {value_column(p): _folded(packed, p, m, kind) for p, m in known.merges.items()}
+        return Move(before, (values,))
 
 
 PROPERTIES = PropertiesCapture()
@@ -220,6 +206,11 @@ def _known(annotation: Annotation) -> Properties:
 
 def _with(merges: Mapping[str, Merge], kinds: Mapping[str, T.DataType]) -> Properties:
     return Properties(tuple(value_column(p) for p in merges), merges=merges, kinds=kinds)
+
+
+def _of_both(first: Annotation, second: Annotation) -> Properties:
+    one, other = _known(first), _known(second)
+    return _with({**one.merges, **other.merges}, {**one.kinds, **other.kinds})
 
 
 def _together(prop: str, merge: Merge) -> Column:

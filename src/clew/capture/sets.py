@@ -141,9 +141,6 @@ class SetsCapture(Capture):
         after = _sets(unique=before.unique, types={**types, name: kind}, repeats=before.repeats)
         return Move(after, ({from_column(name): F.expr(f"array({element})")},))
 
-    def pack(self, before: Annotation, groups: Groups | None = None) -> Column:
-        return F.to_json(F.struct(*[named(c) for c in before.columns]), JSON)
-
     def unpack(
         self, before: Annotation, packed: Column, by: Sequence[Typed], groups: Groups | None = None
     ) -> Move:

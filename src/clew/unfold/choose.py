@@ -9,8 +9,13 @@ from clew.capture.intervals import INTERVALS
 from clew.capture.pointers import PointersCapture
 from clew.capture.sets import SETS
 from clew.exceptions import CaptureRefusedError, WriterError
-from clew.operators.join import Join
-from clew.unfold.reach import is_gathering, obstacle, pointers_obstacle, stream_obstacle
+from clew.unfold.reach import (
+    has_stream_join,
+    is_gathering,
+    obstacle,
+    pointers_obstacle,
+    stream_obstacle,
+)
 
 if TYPE_CHECKING:
     from clew.capture.algebra import Capture
@@ -56,17 +61,13 @@ def choose(node: Node, wanted: CaptureName) -> Choice:
 
 
 def _automatic(node: Node) -> Choice:
-    if not any(is_gathering(each) or _keeps_rows(each) for each in node.walk()):
+    # Rows that wait to be joined take all that they carry into Spark's state.
+    if not has_stream_join(node) and not any(is_gathering(each) for each in node.walk()):
         return Choice("sets", "each result is made from a few rows that the query itself decides")
     why = _pointers(node)
     if why:
         return Choice("sets", why)
     return Choice("pointers", "the sources can be read again and the query gives the same twice")
-
-
-def _keeps_rows(node: Node) -> bool:
-    """Tell whether rows wait in a step's state, where each would take all it carries with it."""
-    return isinstance(node.operator, Join) and node.operator.times is not None
 
 
 def _pointers(node: Node) -> str | None:

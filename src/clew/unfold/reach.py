@@ -163,7 +163,7 @@ def _by_arrival(node: Node) -> str | None:
         isinstance(operator, Aggregate)
         and streaming
         and _is_raw(node.inputs[0])
-        and _has_stream_join(node.inputs[0])
+        and has_stream_join(node.inputs[0])
     ):
         return "the aggregation judges lateness by the bounds of a join of streams before it"
     return None
@@ -180,12 +180,13 @@ def _join_by_arrival(node: Node, join: Join) -> str | None:
         if name is not None and _is_raw(side) and not re.search(rf"\b{re.escape(name)}\b", text):
             # Spark compares a column with the watermark only if the query still needs it.
             return f"whether the join drops late rows depends on `{name}`, which it does not use"
-    if any(_has_stream_join(side) for side in node.inputs):
+    if any(has_stream_join(side) for side in node.inputs):
         return "a join of streams behind another judges lateness by the bounds of both"
     return None
 
 
-def _has_stream_join(node: Node) -> bool:
+def has_stream_join(node: Node) -> bool:
+    """Tell whether rows of two streams wait for each other, in a node or below it."""
     return any(isinstance(n.operator, Join) and n.operator.times is not None for n in node.walk())
 
 

@@ -26,7 +26,9 @@ from clew.operators.opaque import MapGroups
 from clew.operators.project import Project
 from clew.operators.setops import SetOperation
 from clew.operators.source import Source
+from clew.unfold.between import between
 from clew.unfold.cover import Reach
+from clew.unfold.moments import window_is_of_moments
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -246,14 +248,16 @@ def reach(node: Node, *, whole: bool) -> Reach:
 
     One aggregation needs its own rows only. Where one follows another, the windows of the first
     that end near the result's must be complete as well, or they would pass for others. None if the
-    graph does not say: an aggregation without a window, an outer join. Then all must be read.
+    graph does not say: an aggregation without a window, or with one over a time that is not the
+    source's, an outer join. Then all must be read.
 
     Args:
         node: The graph.
         whole: All of it is computed again; else aggregations, named frames and what lies below.
     """
     cell = None if whole else _cell(node)
-    return Reach(_length(node, whole=whole), _straight(node), cell, not whole and cell is None)
+    length = _length(node, whole=whole, cell=cell)
+    return Reach(length, _straight(node), cell, not whole and cell is None)
 
 
 def _straight(node: Node) -> frozenset[str]:
@@ -268,7 +272,7 @@ def _straight(node: Node) -> frozenset[str]:
     return frozenset(name for name, count in sources.items() if count == 1)
 
 
-def _length(node: Node, *, whole: bool) -> int | None:
+def _length(node: Node, *, whole: bool, cell: int | None) -> int | None:
     again = list(_computed_again(node, whole=whole))
     for each in again:
         operator = each.operator
@@ -279,11 +283,17 @@ def _length(node: Node, *, whole: bool) -> int | None:
         if isinstance(operator, Project) and operator.partition is not None:
             return None
     gatherings = [each for each in again if is_gathering(each)]
-    nested = any(is_gathering(n) for g in gatherings for i in g.inputs for n in i.walk())
-    if not nested:
+    below = {n.id: n for g in gatherings for i in g.inputs for n in i.walk()}.values()
+    if cell is not None or not any(is_gathering(each) for each in below):
         return 0
     sizes = [_size(each) for each in gatherings]
-    return None if None in sizes else sum(size for size in sizes if size is not None)
+    # What is joined before it is gathered may be as far apart as the join allows.
+    widths = [_width(each) for each in below if isinstance(each.operator, Join)]
+    # A stream's windows go by their ends, so what is in them is earlier; others may go by a start.
+    back = 1 if all(each.plain.df.isStreaming for each in gatherings) else 2
+    if None in sizes or None in widths:
+        return None
+    return back * sum(filter(None, sizes)) + 2 * sum(filter(None, widths))
 
 
 def _cell(node: Node) -> int | None:
@@ -322,7 +332,22 @@ def _side_by_side(node: Node) -> int | None:
 
 
 def _size(node: Node) -> int | None:
-    return window_size(node.operator) if isinstance(node.operator, Aggregate) else None
+    if not isinstance(node.operator, Aggregate) or not window_is_of_moments(node):
+        return None
+    return window_size(node.operator)
+
+
+def _width(node: Node) -> int | None:
+    assert isinstance(node.operator, Join)
+    if node.operator.times is not None:
+        return between(node).width
+    # A table without times is read as a whole whenever it is read.
+    return 0 if any(_is_timeless(side) for side in node.inputs) else None
+
+
+def _is_timeless(node: Node) -> bool:
+    sources = [n.operator for n in node.walk() if isinstance(n.operator, Source)]
+    return all(span_column(each.origin) is None for each in sources)
 
 
 def makes_rows_of_nothing(node: Node) -> bool:

@@ -1,0 +1,120 @@
+"""Which columns say when a source's rows happened.
+
+A window over such a column holds rows that are near each other in the source, so how far around a
+result one must read follows from the sizes of windows alone. A column counts if it is the time by
+which a source is read in parts, or the start or the end of a window over one. Whatever else was
+computed on the way may lie anywhere, also if it looks like a time.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from clew.capture.intervals import span_column
+from clew.operators.aggregate import Aggregate
+from clew.operators.join import Join
+from clew.operators.keep import Keep, shown
+from clew.operators.named import Named
+from clew.operators.project import Project, Reshape
+from clew.operators.source import Source
+from clew.operators.union import Union
+
+if TYPE_CHECKING:
+    from clew.graph.node import Node
+
+_WINDOW = re.compile(r"^window\((?P<time>.+?), '")
+_OF_WINDOW = re.compile(
+    r"^(?:window_time\((?P<window>\w+)\)|(?P<struct>\w+)(?:\.|\[)(?:start|end)\]?)$"
+)
+_RENAMES = ("withColumnRenamed", "withColumnsRenamed", "toDF")
+_NAME = re.compile(r"^\w+$")
+
+
+def is_moment(node: Node, text: str) -> bool:
+    """Tell whether an expression over the columns of a node is sure to give a time of its sources.
+
+    Args:
+        node: The node.
+        text: The expression as Spark writes it.
+    """
+    found = _OF_WINDOW.match(text)
+    if found:
+        return _holds(node, found["window"] or found["struct"], of_window=True)
+    return bool(_NAME.match(text)) and _holds(node, text, of_window=False)
+
+
+def window_is_of_moments(node: Node) -> bool:
+    """Tell whether an aggregation's window is over a time of the sources."""
+    assert isinstance(node.operator, Aggregate)
+    for key in node.operator.keys:
+        found = _WINDOW.match(shown(key))
+        if found:
+            return is_moment(node.inputs[0], found["time"])
+    return False
+
+
+def _holds(node: Node, column: str, *, of_window: bool) -> bool:
+    """Follow a column that holds a time, or a window, to where it comes from."""
+    operator = node.operator
+    if column not in node.columns:
+        return False
+    if isinstance(operator, Source):
+        return not of_window and span_column(operator.origin) == column
+    if isinstance(operator, (Keep, Named)):
+        return _holds(node.inputs[0], column, of_window=of_window)
+    if isinstance(operator, Reshape) and operator.verb in _RENAMES:
+        name = node.inputs[0].columns[node.columns.index(column)]
+        return _holds(node.inputs[0], name, of_window=of_window)
+    if isinstance(operator, Reshape) and operator.verb == "drop":
+        return _holds(node.inputs[0], column, of_window=of_window)
+    if isinstance(operator, Project):
+        return _computed(node, operator, column, of_window=of_window)
+    if isinstance(operator, Aggregate):
+        return _grouped(node, operator, column, of_window=of_window)
+    if isinstance(operator, Union):
+        at = node.columns.index(column)
+        names = [column if operator.by_name else side.columns[at] for side in node.inputs]
+        pairs = zip(node.inputs, names, strict=True)
+        return all(_holds(side, name, of_window=of_window) for side, name in pairs)
+    if isinstance(operator, Join):
+        sides = [side for side in node.inputs if column in side.columns]
+        return all(_holds(side, column, of_window=of_window) for side in sides)
+    return False
+
+
+def _computed(node: Node, project: Project, column: str, *, of_window: bool) -> bool:
+    [before] = node.inputs
+    if isinstance(project.columns, dict):
+        changed = {name.lower(): shown(each) for name, each in project.columns.items()}
+        texts = [changed.get(column.lower(), column)]
+    else:
+        written = [_named(shown(each), project) for each in project.columns]
+        texts = [text for name, text in written if name == column]
+        texts += [column for name, _ in written if name == "*" and column in before.columns]
+    if len(texts) != 1:
+        return False
+    if not of_window:
+        return is_moment(before, texts[0])
+    return bool(_NAME.match(texts[0])) and _holds(before, texts[0], of_window=True)
+
+
+def _named(text: str, project: Project) -> tuple[str, str]:
+    """Split what a `select` was given into a name and an expression."""
+    for token, name in project.references.items():
+        text = text.replace(token, name)
+    expression, _, alias = text.rpartition(" AS ")
+    return (alias.strip("`"), expression) if expression else (text, text)
+
+
+def _grouped(node: Node, aggregate: Aggregate, column: str, *, of_window: bool) -> bool:
+    if column not in aggregate.key_names:
+        return False
+    key = shown(aggregate.keys[aggregate.key_names.index(column)]).rpartition(" AS ")
+    text = key[0] or key[2]
+    made = _WINDOW.match(text)
+    if made:
+        return of_window and is_moment(node.inputs[0], made["time"])
+    if not of_window:
+        return is_moment(node.inputs[0], text)
+    return bool(_NAME.match(text)) and _holds(node.inputs[0], text, of_window=True)

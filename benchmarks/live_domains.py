@@ -3,7 +3,7 @@
 The two queries of a domain read one stream and run together, as in Ananke's evaluation. Each query
 says in a column when a result happened: at the end of its window or, in a join, with the later of
 the two rows. `Domain.fine` is a small stream for provenance latency: four times the bound U of the
-domain, in twelve batches, so that a batch is a third of U.
+domain.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from clew.workloads import FrameT
 
 EVENT_TIME = "happened"
-FINE_BATCHES = 12
 
 
 @dataclass(frozen=True)

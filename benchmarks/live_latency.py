@@ -3,8 +3,9 @@
 It is Ananke's metric of section 3, as a median for each kind of element, in multiples of U. A
 vertex counts from the event time of its row, an edge from the later one of its vertices, a label
 from its vertex. Event time does not depend on how fast a machine is, so this is no timed run: the
-queries take a small stream in batches of a third of U and capture sets. Then their batches are put
-before the graph again, in the order of their watermarks, and those with the same one together.
+queries take a small stream in batches of a third of U (in a quick run, of U) and capture sets. Then
+their batches are put before the graph again, in the order of their watermarks, and those with the
+same one together.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 from benchmarks import live_runs
-from benchmarks.live_domains import FINE_BATCHES
 from benchmarks.streams import Stream
 
 import clew
@@ -54,11 +54,11 @@ _LATENCIES = """
 
 
 def latencies(
-    spark: SparkSession, domain: Domain, engines: Iterable[EngineName], folder: Path
+    spark: SparkSession, domain: Domain, engines: Iterable[EngineName], batches: int, folder: Path
 ) -> dict[str, dict[str, float | None]]:
     """Measure the provenance latency of a use case with each engine."""
     place = folder / "in"
-    write_files(domain.fine(), place, files=FINE_BATCHES)
+    write_files(domain.fine(), place, files=batches)
     stream = Stream(domain.data, place, 0, 1)
     frames = live_runs.traced_frames(spark, domain, stream)
     for query in live_runs.start_traced(frames, folder, capture="sets"):

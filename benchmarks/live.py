@@ -383,6 +383,12 @@ def run(bench: Bench, only: str) -> Iterator[dict[str, Any]]:
         yield from bench.feed()
 
 
+def write(result: dict[str, Any], path: Path) -> None:
+    """Write what is known so far, so that a run that is stopped was not for nothing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(result, indent=1) + "\n")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="few rows, one turn, no memory")
@@ -397,13 +403,23 @@ def main() -> None:
     spark = session(SCRATCH)
     server = Server(SCRATCH.absolute() / "postgres")
     rows: list[dict[str, Any]] = []
+    result: dict[str, Any] = {}
     try:
         about = machine(spark)
         print(json.dumps(about), flush=True)
         bench = Bench(spark, plan, databases(server), quick=options.quick)
+        settings = {
+            "repetitions": plan.turns,
+            "seed": streams.SEED,
+            "quick": options.quick,
+            "follow_every_s": FOLLOW_EVERY,
+            "spark": overhead.SESSION,
+        }
+        result = {"machine": about, "state_store": STATE_STORE, "settings": settings, "rows": rows}
         for row in run(bench, options.only):
             rows.append(row)
             show(row)
+            write(result, options.results)
         seconds = time.perf_counter() - began
         used = (all_cpu_seconds() - cpu_seconds() - others) / seconds
         about["cores_used_by_others"] = round(used, 2)
@@ -411,17 +427,8 @@ def main() -> None:
         server.stop()
         spark.stop()
         shutil.rmtree(SCRATCH, ignore_errors=True)
-    settings = {
-        "repetitions": plan.turns,
-        "seed": streams.SEED,
-        "quick": options.quick,
-        "minutes": round(seconds / 60, 1),
-        "follow_every_s": FOLLOW_EVERY,
-        "spark": overhead.SESSION,
-    }
-    result = {"machine": about, "state_store": STATE_STORE, "settings": settings, "rows": rows}
-    options.results.parent.mkdir(parents=True, exist_ok=True)
-    options.results.write_text(json.dumps(result, indent=1) + "\n")
+    result["settings"]["minutes"] = round(seconds / 60, 1)
+    write(result, options.results)
     print(f"{seconds:.0f} s, {about['cores_used_by_others']} cores used by other processes")
     print(f"written to {options.results}")
 

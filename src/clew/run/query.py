@@ -26,8 +26,8 @@ _LOOK_EVERY = 0.5
 _PAUSE = 10
 """After a round, how many times as long as it took to wait at least before the next.
 
-Less often is no gain: a query leaves gaps that unfolding fills, and what is left for the end is
-done while nothing else runs.
+Rarer rounds cost less while the query runs, and leave more for the end, when nothing else runs.
+Which of the two weighs more was not settled: see docs/decisions/0004-unfolding.md.
 """
 
 

@@ -33,6 +33,12 @@ def dark(frame: Frame, slide: str = "10 seconds", outer: str = "1 minute") -> Fr
     return still.groupBy(F.window(F.window_time("window"), outer)).agg(F.count("*").alias("n"))
 
 
+def empty(spark: SparkSession, folder: Path) -> Frame:
+    """Trace a stream of readings without any."""
+    stream = spark.readStream.schema(READINGS_DDL).parquet(str(folder))
+    return clew.trace(stream, "readings", event_time="ts")
+
+
 def spans(*pairs: tuple[int, int]) -> pa.Table:
     lows, highs = zip(*pairs, strict=True)
     return pa.table({"_clew_lo_readings": lows, "_clew_hi_readings": highs})
@@ -73,9 +79,7 @@ def test_how_much_of_a_file_is_needed() -> None:
 def test_windows_side_by_side_are_read_whole(
     spark: SparkSession, tmp_path: Path, query: Callable[[Frame], Frame], cell: int | None
 ) -> None:
-    (tmp_path / "in").mkdir()
-    stream = spark.readStream.schema(READINGS_DDL).parquet(str(tmp_path / "in"))
-    node = query(clew.trace(stream, "readings", event_time="ts")).node
+    node = query(empty(spark, tmp_path)).node
     assert reach(node, whole=False).cell == cell
     assert reach(node, whole=True).cell is None
 
@@ -235,9 +239,7 @@ JOINED = "m1 = m2 AND t2 >= t1 AND t2 <= t1 + INTERVAL 30 SECONDS"
 def test_how_far_one_must_read(
     spark: SparkSession, tmp_path: Path, query: Callable[[Frame], Frame], length: int | None
 ) -> None:
-    (tmp_path / "in").mkdir()
-    stream = spark.readStream.schema(READINGS_DDL).parquet(str(tmp_path / "in"))
-    node = query(clew.trace(stream, "readings", event_time="ts")).node
+    node = query(empty(spark, tmp_path)).node
     found = reach(node, whole=False)
     expected = None if length is None else length * SECONDS
     assert found.length == expected

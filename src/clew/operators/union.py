@@ -51,6 +51,14 @@ def union_by_name(first: Node, second: Node, *, allow_missing: bool) -> Node:
     return _checked(Node(Union(by_name=True, allow_missing=allow_missing), (first, second)))
 
 
+def both(node: Node, column: str) -> list[tuple[Node, str]]:
+    """Say what a column of a union is called in each of its inputs."""
+    assert isinstance(node.operator, Union)
+    at = node.columns.index(column)
+    by_name = node.operator.by_name
+    return [(side, column if by_name else side.columns[at]) for side in node.inputs]
+
+
 def _checked(node: Node) -> Node:
     _ = node.plain.df.schema
     return node

@@ -23,7 +23,7 @@ from clew.operators.join import Join
 from clew.operators.keep import Keep
 from clew.operators.opaque import MapGroups
 from clew.operators.source import Source
-from clew.operators.union import Union
+from clew.operators.union import Union, both
 from clew.operators.untouched import origin_of
 from clew.unfold.between import between
 from clew.unfold.reach import window_size
@@ -116,10 +116,7 @@ def _is_event_time(node: Node, column: str) -> bool:
     if column not in node.columns:
         return False  # written in another case than the column, or gone
     if isinstance(node.operator, Union):
-        at = node.columns.index(column)
-        names = [column if node.operator.by_name else side.columns[at] for side in node.inputs]
-        pairs = zip(node.inputs, names, strict=True)
-        return all(name in side.columns and _is_event_time(side, name) for side, name in pairs)
+        return all(_is_event_time(side, name) for side, name in both(node, column))
     source = origin_of(node, column)
     return source is not None and source.origin.event_time == column
 

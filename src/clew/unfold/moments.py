@@ -18,12 +18,12 @@ from clew.operators.keep import Keep, shown
 from clew.operators.named import Named
 from clew.operators.project import Project, Reshape
 from clew.operators.source import Source
-from clew.operators.union import Union
+from clew.operators.union import Union, both
 
 if TYPE_CHECKING:
     from clew.graph.node import Node
 
-_WINDOW = re.compile(r"^window\((?P<time>.+?), '")
+_WINDOW = re.compile(r"^window\((?P<time>.+?), '(?P<size>[^']+)'")
 _OF_WINDOW = re.compile(
     r"^(?:window_time\((?P<window>\w+)\)|(?P<struct>\w+)(?:\.|\[)(?:start|end)\]?)$"
 )
@@ -31,27 +31,30 @@ _RENAMES = ("withColumnRenamed", "withColumnsRenamed", "toDF")
 _NAME = re.compile(r"^\w+$")
 
 
-def is_moment(node: Node, text: str) -> bool:
-    """Tell whether an expression over the columns of a node is sure to give a time of its sources.
-
-    Args:
-        node: The node.
-        text: The expression as Spark writes it.
-    """
-    found = _OF_WINDOW.match(text)
-    if found:
-        return _holds(node, found["window"] or found["struct"], of_window=True)
-    return bool(_NAME.match(text)) and _holds(node, text, of_window=False)
+def window_of(aggregate: Aggregate) -> re.Match[str] | None:
+    """Find the window among an aggregation's keys: the `time` it is over, and its `size`."""
+    return next(filter(None, (_WINDOW.match(shown(key)) for key in aggregate.keys)), None)
 
 
 def window_is_of_moments(node: Node) -> bool:
     """Tell whether an aggregation's window is over a time of the sources."""
     assert isinstance(node.operator, Aggregate)
-    for key in node.operator.keys:
-        found = _WINDOW.match(shown(key))
-        if found:
-            return is_moment(node.inputs[0], found["time"])
-    return False
+    window = window_of(node.operator)
+    return window is not None and _gives(node.inputs[0], window["time"], of_window=False)
+
+
+def _gives(node: Node, text: str, *, of_window: bool) -> bool:
+    """Tell whether an expression is sure to give a time of the sources, or a window over one.
+
+    Args:
+        node: The node over whose columns it is.
+        text: The expression as Spark writes it.
+        of_window: A window is asked for.
+    """
+    found = None if of_window else _OF_WINDOW.match(text)
+    if found:
+        return _holds(node, found["window"] or found["struct"], of_window=True)
+    return bool(_NAME.match(text)) and _holds(node, text, of_window=of_window)
 
 
 def _holds(node: Node, column: str, *, of_window: bool) -> bool:
@@ -73,10 +76,7 @@ def _holds(node: Node, column: str, *, of_window: bool) -> bool:
     if isinstance(operator, Aggregate):
         return _grouped(node, operator, column, of_window=of_window)
     if isinstance(operator, Union):
-        at = node.columns.index(column)
-        names = [column if operator.by_name else side.columns[at] for side in node.inputs]
-        pairs = zip(node.inputs, names, strict=True)
-        return all(_holds(side, name, of_window=of_window) for side, name in pairs)
+        return all(_holds(side, name, of_window=of_window) for side, name in both(node, column))
     if isinstance(operator, Join):
         sides = [side for side in node.inputs if column in side.columns]
         return all(_holds(side, column, of_window=of_window) for side in sides)
@@ -92,11 +92,7 @@ def _computed(node: Node, project: Project, column: str, *, of_window: bool) -> 
         written = [_named(shown(each), project) for each in project.columns]
         texts = [text for name, text in written if name == column]
         texts += [column for name, _ in written if name == "*" and column in before.columns]
-    if len(texts) != 1:
-        return False
-    if not of_window:
-        return is_moment(before, texts[0])
-    return bool(_NAME.match(texts[0])) and _holds(before, texts[0], of_window=True)
+    return len(texts) == 1 and _gives(before, texts[0], of_window=of_window)
 
 
 def _named(text: str, project: Project) -> tuple[str, str]:
@@ -114,7 +110,5 @@ def _grouped(node: Node, aggregate: Aggregate, column: str, *, of_window: bool) 
     text = key[0] or key[2]
     made = _WINDOW.match(text)
     if made:
-        return of_window and is_moment(node.inputs[0], made["time"])
-    if not of_window:
-        return is_moment(node.inputs[0], text)
-    return bool(_NAME.match(text)) and _holds(node.inputs[0], text, of_window=True)
+        return of_window and _gives(node.inputs[0], made["time"], of_window=False)
+    return _gives(node.inputs[0], text, of_window=of_window)

@@ -28,7 +28,7 @@ from clew.operators.setops import SetOperation
 from clew.operators.source import Source
 from clew.unfold.between import between
 from clew.unfold.cover import Reach
-from clew.unfold.moments import window_is_of_moments
+from clew.unfold.moments import window_is_of_moments, window_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -361,10 +361,9 @@ def makes_rows_of_nothing(node: Node) -> bool:
 
 def window_size(aggregate: Aggregate) -> int | None:
     """Read the size of an aggregation's window off its keys, in microseconds."""
-    for key in aggregate.keys:
-        found = re.search(r"^window\(.+?, '([^']+)'", shown(key))
-        if found:
-            return _micros(found[1])
+    window = window_of(aggregate)
+    if window is not None:
+        return _micros(window["size"])
     # The rows of a group share their time, or the window that they were given before.
     has_time = aggregate.clock is not None and aggregate.session is None
     return 0 if has_time else None

@@ -100,7 +100,7 @@ def test_asking_needs_no_spark() -> None:
 LAYERS = [
     {"exceptions", "model", "steps", "version"},
     {"graph"},
-    {"capture", "sources"},
+    {"capture", "sources", "windows"},
     {"operators"},
     {"store"},
     {"unfold"},

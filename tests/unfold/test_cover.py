@@ -225,6 +225,7 @@ JOINED = "m1 = m2 AND t2 >= t1 AND t2 <= t1 + INTERVAL 30 SECONDS"
             None,
         ),
         (lambda f: dark(f.select("*", F.col("ts").alias("again")), slide="5 seconds"), 70),
+        (lambda f: dark(f.property("meters", F.col("meter"), merge="set"), "5 seconds"), 70),
         (
             lambda f: (
                 still(f, "a", 1)

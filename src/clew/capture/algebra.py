@@ -8,7 +8,7 @@ the hidden columns after the step and how they are computed from those before it
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Window
@@ -236,3 +236,17 @@ class Capture(ABC):
         self, before: Annotation, packed: Column, by: Sequence[Typed], groups: Groups | None = None
     ) -> Move:
         """Read the annotation back from a list of such texts; `by` is what the function made."""
+
+    def assemble(
+        self, before: Annotation, rows: DataFrame, packed: str, by: Sequence[Typed]
+    ) -> Move:
+        """One row comes from the rows of a list that was put together outside of Spark.
+
+        Args:
+            before: The annotation of the rows in the lists.
+            rows: The rows that are made.
+            packed: The column with the list, of such texts as `pack` writes.
+            by: What tells rows apart that are made of the same.
+        """
+        move = self.unpack(before, named(packed), by)
+        return Move(replace(move.annotation, unique=before.unique), move.steps)

@@ -21,7 +21,7 @@ from clew.graph.columns import named
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyspark.sql import Column
+    from pyspark.sql import Column, DataFrame
 
     from clew.capture.algebra import Field, Gathering, Groups, Origin, Typed
 
@@ -113,6 +113,12 @@ class WithoutLate(Capture):
         move = self._inner.unpack(_bare(before), rest, by, groups)
         late = F.array_max(F.transform(texts, lambda one: one.try_cast("bigint")))
         return _marked(Move(move.annotation, ({LATE: late}, *move.steps)))
+
+    def assemble(
+        self, before: Annotation, rows: DataFrame, packed: str, by: Sequence[Typed]
+    ) -> Move:
+        # What puts lists together keeps state, so no late rows are left here.
+        return self._inner.assemble(before, rows, packed, by)
 
     def _passed(self, move: Move, before: Annotation) -> Move:
         return _marked(move) if LATE in before.columns else move

@@ -40,6 +40,7 @@ SESSION_FROM = "_clew_session_from"
 SESSION_TO = "_clew_session_to"
 
 _LONG = T.LongType()
+_ONE = "_clew_one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +247,19 @@ class PointersCapture(IntervalsCapture):
         after = _pointers(plain.annotation, slots)
         return Move(after, (*plain.steps, {to: one[name] for to, name in read.items()}))
 
+    def assemble(
+        self, before: Annotation, rows: DataFrame, packed: str, by: Sequence[Typed]
+    ) -> Move:
+        bare = _bare(before)
+        plain = super().unpack(bare, named(packed), by)
+        level = f"{self._node}.{self._gathered}"
+        self._gathered += 1
+        if self._contents:
+            self.levels[level] = _listed(rows, plain, packed, bare)
+        # The row's id is made of those in its list, so it stands for the list as well.
+        after = _pointers(plain.annotation, (Slot("group", level),), [0])
+        return Move(replace(after, unique=before.unique), plain.steps)
+
 
 def _pointers(
     plain: Annotation,
@@ -293,6 +307,16 @@ def _level(members: Members, annotation: Pointers) -> Level:
             {c: F.expr(f"unix_micros({members.session}.`{end}`)") for c, end in ends.items()}
         )
     return Level(rows, annotation, members.overlaps)
+
+
+def _listed(rows: DataFrame, ids: Move, packed: str, bare: Pointers) -> Level:
+    """Find the rows of a level in the lists that its groups were made of."""
+    made = ids.apply(rows, ())
+    kind = T.StructType([T.StructField(c, _LONG) for c in bare.columns])
+    group = [named(ID_A).alias(GROUP_A), named(ID_B).alias(GROUP_B)]
+    each = made.select(*group, F.explode(named(packed)).alias(_ONE))
+    read = each.withColumn(_ONE, F.from_json(named(_ONE), kind, JSON))
+    return Level(read.select(GROUP_A, GROUP_B, f"{_ONE}.*"), bare)
 
 
 def _bare(annotation: Annotation) -> Pointers:

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from clew.exceptions import ColumnError, GraphError, RefusedVerbError
 from clew.frame.group import TracedGroup
 from clew.frame.locate import column_position
+from clew.frame.ordered import OrderedRows, in_order
 from clew.frame.refused import REFUSED
 from clew.graph.columns import bare_reference, is_hidden, named, reference_name, user_columns
 from clew.graph.node import Node
@@ -439,6 +440,15 @@ class TracedFrame:
         return out
 
     # Several rows, several frames
+
+    def inOrder(self, *keys: str, time: str | None = None) -> OrderedRows:
+        """Put rows in order, for windows that Spark lacks: by number, by value, with each row.
+
+        Args:
+            keys: Rows are in order among those that are equal in these columns.
+            time: The event time; by default the column that the watermark is on.
+        """
+        return in_order(self._node, keys, time)
 
     def groupBy(self, *cols: Any) -> TracedGroup:
         """Group rows."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from clew.operators.keep import Keep, shown
 from clew.operators.named import Named
 from clew.operators.project import Project
+from clew.operators.property import Property
 from clew.operators.source import Source
 
 if TYPE_CHECKING:
@@ -30,4 +31,4 @@ def _hands_on(operator: Operator, column: str) -> bool:
         if isinstance(operator.columns, dict):
             return column.lower() not in (name.lower() for name in operator.columns)
         return column in [shown(each) for each in operator.columns]
-    return isinstance(operator, (Keep, Named))
+    return isinstance(operator, (Keep, Named, Property))

@@ -22,6 +22,7 @@ from clew.operators.dedup import Dedup
 from clew.operators.join import Join
 from clew.operators.keep import Keep
 from clew.operators.opaque import MapGroups
+from clew.operators.ordered import Ordered
 from clew.operators.source import Source
 from clew.operators.union import Union, both
 from clew.operators.untouched import origin_of
@@ -98,6 +99,8 @@ def _after(node: Node, before: list[dict[str, Bound]]) -> dict[str, Bound]:
         return _aggregated(operator, together)
     if isinstance(operator, Join):
         return _joined(node, operator, together, before)
+    if isinstance(operator, Ordered):
+        return _in_order(operator, together)
     if isinstance(operator, Dedup) and not operator.within_watermark:
         return _without(together, "`dropDuplicates` without a watermark remembers rows for ever")
     if isinstance(operator, (Pivot, MapGroups)):
@@ -127,6 +130,13 @@ def _aggregated(aggregate: Aggregate, before: dict[str, Bound]) -> dict[str, Bou
     size = window_size(aggregate)
     if size is None:
         return _without(before, f"`{aggregate.label}` has no window")
+    return {name: replace(_more(b, size), by_arrival=False) for name, b in before.items()}
+
+
+def _in_order(operator: Ordered, before: dict[str, Bound]) -> dict[str, Bound]:
+    size = operator.size_us
+    if size is None:
+        return _without(before, f"`{operator.name}` keeps rows until enough others have come")
     return {name: replace(_more(b, size), by_arrival=False) for name, b in before.items()}
 
 

@@ -9,6 +9,7 @@ from clew.capture.intervals import INTERVALS
 from clew.capture.pointers import PointersCapture
 from clew.capture.sets import SETS
 from clew.exceptions import CaptureRefusedError, WriterError
+from clew.operators.ordered import Ordered
 from clew.unfold.reach import (
     has_stream_join,
     is_gathering,
@@ -64,10 +65,19 @@ def _automatic(node: Node) -> Choice:
     # Rows that wait to be joined take all that they carry into Spark's state.
     if not has_stream_join(node) and not any(is_gathering(each) for each in node.walk()):
         return Choice("sets", "each result is made from a few rows that the query itself decides")
-    why = _pointers(node)
+    why = _pointers(node) or _far_back(node)
     if why:
         return Choice("sets", why)
     return Choice("pointers", "the sources can be read again and the query gives the same twice")
+
+
+def _far_back(node: Node) -> str | None:
+    """Name the step for which all that was ever read would have to be read again."""
+    for each in node.walk():
+        operator = each.operator
+        if isinstance(operator, Ordered) and operator.size_us is None:
+            return f"which rows are in a `{operator.name}` depends on all that came before them"
+    return None
 
 
 def _pointers(node: Node) -> str | None:

@@ -16,7 +16,9 @@ from clew.operators.aggregate import Aggregate
 from clew.operators.join import Join
 from clew.operators.keep import Keep, shown
 from clew.operators.named import Named
+from clew.operators.ordered import Ordered
 from clew.operators.project import Project, Reshape
+from clew.operators.property import Property
 from clew.operators.source import Source
 from clew.operators.union import Union, both
 
@@ -43,6 +45,14 @@ def window_is_of_moments(node: Node) -> bool:
     return window is not None and _gives(node.inputs[0], window["time"], of_window=False)
 
 
+def is_of_moments(node: Node) -> bool:
+    """Tell whether rows are put in order by a time of the sources."""
+    operator = node.operator
+    assert isinstance(operator, Ordered)
+    sides = zip(node.inputs, operator.lanes, strict=True)
+    return all(_holds(side, lane.time, of_window=False) for side, lane in sides)
+
+
 def _gives(node: Node, text: str, *, of_window: bool) -> bool:
     """Tell whether an expression is sure to give a time of the sources, or a window over one.
 
@@ -64,17 +74,18 @@ def _holds(node: Node, column: str, *, of_window: bool) -> bool:
         return False
     if isinstance(operator, Source):
         return not of_window and span_column(operator.origin) == column
-    if isinstance(operator, (Keep, Named)):
+    if isinstance(operator, (Keep, Named, Property)):
         return _holds(node.inputs[0], column, of_window=of_window)
-    if isinstance(operator, Reshape) and operator.verb in _RENAMES:
-        name = node.inputs[0].columns[node.columns.index(column)]
+    if isinstance(operator, Reshape) and operator.verb in (*_RENAMES, "drop"):
+        at = node.columns.index(column)
+        name = column if operator.verb == "drop" else node.inputs[0].columns[at]
         return _holds(node.inputs[0], name, of_window=of_window)
-    if isinstance(operator, Reshape) and operator.verb == "drop":
-        return _holds(node.inputs[0], column, of_window=of_window)
     if isinstance(operator, Project):
         return _computed(node, operator, column, of_window=of_window)
     if isinstance(operator, Aggregate):
         return _grouped(node, operator, column, of_window=of_window)
+    if isinstance(operator, Ordered):
+        return not of_window and column == operator.moment and is_of_moments(node)
     if isinstance(operator, Union):
         return all(_holds(side, name, of_window=of_window) for side, name in both(node, column))
     if isinstance(operator, Join):

@@ -16,6 +16,7 @@ from pyspark.sql import types as T
 
 from clew.capture.intervals import span_column
 from clew.graph.columns import named
+from clew.graph.duration import micros
 from clew.graph.plan import analysed, explain, optimized
 from clew.operators.aggregate import Aggregate, Pivot
 from clew.operators.dedup import Dedup
@@ -23,12 +24,13 @@ from clew.operators.join import Join
 from clew.operators.keep import Keep, shown
 from clew.operators.named import Named
 from clew.operators.opaque import MapGroups
+from clew.operators.ordered import Ordered
 from clew.operators.project import Project
 from clew.operators.setops import SetOperation
 from clew.operators.source import Source
 from clew.unfold.between import between
 from clew.unfold.cover import Reach
-from clew.unfold.moments import window_is_of_moments, window_of
+from clew.unfold.moments import is_of_moments, window_is_of_moments, window_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -41,16 +43,6 @@ _UNSETTLED = re.compile(
     r"input_file_block_start|input_file_block_length)\(",
 )
 _PROBE = 1_734_021_877
-_UNITS = {
-    "microsecond": 1,
-    "millisecond": 1_000,
-    "second": 1_000_000,
-    "minute": 60_000_000,
-    "hour": 3_600_000_000,
-    "day": 86_400_000_000,
-    "week": 604_800_000_000,
-}
-_AMOUNT = re.compile(r"(\d+)\s*([a-z]+?)s?\b")
 _SIDE_BY_SIDE = re.compile(r"^window\((\w+), '([^']+)', '\2', '0 second'\)")
 
 
@@ -206,7 +198,7 @@ def is_stateful(node: Node) -> bool:
     operator = node.operator
     if not node.plain.df.isStreaming:
         return False
-    return isinstance(operator, (Aggregate, Dedup)) or (
+    return isinstance(operator, (Aggregate, Dedup, Ordered)) or (
         isinstance(operator, Join) and operator.times is not None
     )
 
@@ -218,7 +210,8 @@ def is_gathering(node: Node) -> bool:
         return operator.how == "semi" and operator.times is None
     if isinstance(operator, Dedup):
         return operator.contributes == "all"
-    return isinstance(operator, (Aggregate, Pivot, MapGroups)) or _is_window_function(node)
+    gathers = (Aggregate, Pivot, MapGroups, Ordered)
+    return isinstance(operator, gathers) or _is_window_function(node)
 
 
 def is_looked_up(node: Node) -> bool:
@@ -282,6 +275,8 @@ def _length(node: Node, *, whole: bool, cell: int | None) -> int | None:
             return None
         if isinstance(operator, Project) and operator.partition is not None:
             return None
+        if isinstance(operator, Ordered) and operator.size_us is None:
+            return None  # which rows are in a window depends on all that came before
     gatherings = [each for each in again if is_gathering(each)]
     below = {n.id: n for g in gatherings for i in g.inputs for n in i.walk()}.values()
     if cell is not None or not any(is_gathering(each) for each in below):
@@ -327,11 +322,13 @@ def _side_by_side(node: Node) -> int | None:
     for key in node.operator.keys:
         found = _SIDE_BY_SIDE.search(shown(key))
         if found:
-            return _micros(found[2]) if found[1] == time else None
+            return micros(found[2]) if found[1] == time else None
     return None
 
 
 def _size(node: Node) -> int | None:
+    if isinstance(node.operator, Ordered):
+        return node.operator.size_us if is_of_moments(node) else None
     if not isinstance(node.operator, Aggregate) or not window_is_of_moments(node):
         return None
     return window_size(node.operator)
@@ -363,14 +360,7 @@ def window_size(aggregate: Aggregate) -> int | None:
     """Read the size of an aggregation's window off its keys, in microseconds."""
     window = window_of(aggregate)
     if window is not None:
-        return _micros(window["size"])
+        return micros(window["size"])
     # The rows of a group share their time, or the window that they were given before.
     has_time = aggregate.clock is not None and aggregate.session is None
     return 0 if has_time else None
-
-
-def _micros(text: str) -> int | None:
-    parts = _AMOUNT.findall(text.lower().removeprefix("interval "))
-    if not parts or any(unit not in _UNITS for _, unit in parts):
-        return None
-    return sum(int(amount) * _UNITS[unit] for amount, unit in parts)

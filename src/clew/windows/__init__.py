@@ -1,0 +1,1 @@
+"""Windows over rows in order: what Spark's own windows cannot say."""

@@ -10,7 +10,16 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from proof import examples, live, points, processes, random_pipelines, restarts, workloads
+from proof import (
+    examples,
+    live,
+    ordered,
+    points,
+    processes,
+    random_pipelines,
+    restarts,
+    workloads,
+)
 from proof.captures import refused
 from proof.case import Setting
 from session import make_session
@@ -19,6 +28,7 @@ PARTS = {
     "worked examples of the papers": examples,
     "workloads and real flights": workloads,
     "random pipelines": random_pipelines,
+    "windows over rows in order": ordered,
     "queries cut in two processes": processes,
     "connection points": points,
     "kill and restart": restarts,

@@ -134,6 +134,25 @@ def test_asking_while_the_stream_runs_prints_what_it_shows(spark: SparkSession) 
     assert run_page("docs/how-to/properties.md", {"readings": readings}) == 3
 
 
+def test_the_page_on_ordered_windows_runs(spark: SparkSession) -> None:
+    import datetime as dt
+
+    noon = dt.datetime(2026, 1, 1, 12, tzinfo=dt.timezone.utc)
+    meters = [("north", [1, 2, 3, 4, 5]), ("south", [9, 3])]
+    rows = [
+        (1 + i + 5 * m, noon + dt.timedelta(minutes=i), meter, kwh)
+        for m, (meter, all_kwh) in enumerate(meters)
+        for i, kwh in enumerate(all_kwh)
+    ]
+    readings = spark.createDataFrame(rows, "n long, ts timestamp, meter string, kwh long")
+    provider = "spark.sql.streaming.stateStore.providerClass"
+    try:
+        names = {"readings": readings, "spark": spark}
+        assert run_page("docs/how-to/ordered-windows.md", names) == 3
+    finally:
+        spark.conf.unset(provider)
+
+
 def test_the_readme_runs(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,6 +25,7 @@ from clew.store.edges import EDGES as _EDGES
 from clew.store.edges import is_packed
 from clew.store.layout import BATCHES, EDGES, ROWS, UNFOLDED, quote_name, read_json, store_root
 from clew.store.packed import unpack
+from clew.unfold.around import around
 from clew.unfold.arrivals import read_arrivals
 from clew.unfold.cover import covers
 from clew.unfold.levels import Unfolding, pointers_of
@@ -177,12 +178,27 @@ def replayed_traces(
     frame: TracedFrame, rows: pa.Table, checkpoint: str | Path | None = None
 ) -> list[Traced]:
     """Replay rows from what covers them, and return every row with its source rows."""
+    return _replayed(frame, rows, rows, checkpoint)
+
+
+def keyed_traces(
+    frame: TracedFrame, rows: pa.Table, checkpoint: str | Path | None = None
+) -> list[Traced]:
+    """Replay rows of which only the id is known, and return every row with its source rows."""
+    where = around(frame.node)
+    spans = pa.table({}) if where is None else pa.table(where.spans(rows[where.column]))
+    return _replayed(frame, rows, spans, checkpoint)
+
+
+def _replayed(
+    frame: TracedFrame, rows: pa.Table, spans: pa.Table, checkpoint: str | Path | None
+) -> list[Traced]:
     if not rows.num_rows:
         return []
     node, spark = frame.node, frame.node.plain.df.sparkSession
     arrivals = None if checkpoint is None else read_arrivals(spark, str(checkpoint))
     ids = rows.select([ID_A, ID_B]).group_by([ID_A, ID_B]).aggregate([])
-    wanted = Wanted(ids.rename_columns(["a", "b"]), covers([rows], reach(node, whole=True)))
+    wanted = Wanted(ids.rename_columns(["a", "b"]), covers([spans], reach(node, whole=True)))
     values = {(r[ID_A], r[ID_B]): r for r in rows.to_pylist()}
     with tempfile.TemporaryDirectory() as folder:
         replay(node, wanted, arrivals, None, Path(folder) / "draft")

@@ -10,7 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from clew.exceptions import CaptureRefusedError
-from clew.testing import Traced, replayed_traces, unfolded_traces
+from clew.testing import Traced, keyed_traces, replayed_traces, unfolded_traces
 from clew.unfold.choose import choose
 from proof.case import Outcome, check
 
@@ -42,7 +42,7 @@ def lazy_outcomes(
     wrong: Callable[[list[Traced]], str],
     checkpoint: Path | None = None,
 ) -> Iterator[Outcome]:
-    """Check a case with pointers and with intervals.
+    """Check a case with pointers, with intervals and with keys.
 
     Args:
         name: What the case is called.
@@ -70,3 +70,4 @@ def lazy_outcomes(
         refused[why] += 1
         return
     yield check(f"{name}, intervals", replay)
+    yield check(f"{name}, keys", lambda: wrong(keyed_traces(frame, rows[0], checkpoint)))

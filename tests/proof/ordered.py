@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from proof.case import Setting
     from windows.cases import Case
 
-_CAPTURES = ("sets", "pointers", "intervals")
+_CAPTURES = ("sets", "pointers", "intervals", "keys")
 _BATCHES = ((3, 16), (6, 8), (12, 4))
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Frames = Mapping[str, clew.TracedFrame]
 
 
-CAPTURES: tuple[CaptureName, ...] = ("sets", "pointers", "intervals")
+CAPTURES: tuple[CaptureName, ...] = ("sets", "pointers", "intervals", "keys")
 
 
 @dataclass(frozen=True)

@@ -138,5 +138,5 @@ def test_a_stream_without_files_is_carried(spark: SparkSession) -> None:
 
 def test_an_unknown_capture_is_refused(readings: clew.TracedFrame) -> None:
     wrong: Any = "all"
-    with pytest.raises(WriterError, match='"auto", "off", "sets", "pointers", "intervals"'):
+    with pytest.raises(WriterError, match='"auto", "off", "sets", "pointers", "intervals", "keys"'):
         choose(readings.node, wrong)

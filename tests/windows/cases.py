@@ -213,7 +213,7 @@ def run_case(
             )
             frame = case.build(source.withWatermark("ts", f"{DELAY} seconds"))
             run_stream(frame, folder / "prov", "out", checkpoint=folder / "chk", capture=capture)
-            if capture == "intervals":
+            if capture in ("intervals", "keys"):
                 clew.open(folder / "prov", pipelines={"out": frame}).unfold("out")
     finally:
         spark.conf.unset("spark.sql.streaming.stateStore.providerClass")

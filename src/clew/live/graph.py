@@ -18,6 +18,7 @@ from clew.live.state import Definition, put_definition, read_definition
 from clew.live.take import take
 from clew.live.verify import verify
 from clew.steps import listen, unlisten
+from clew.store.gaps import WHEN_ASKED
 from clew.unfold.stage import alone
 
 if TYPE_CHECKING:
@@ -318,15 +319,15 @@ class LiveGraph:
         computed: dict[str, set[tuple[str, int]]] = {}
         taken = self._engine.state().taken
         for query in self._definition.members(snapshot):
-            batches = [b for b in snapshot.batches.get(query, ()) if b.capture == "intervals"]
+            batches = [b for b in snapshot.batches.get(query, ()) if b.capture in WHEN_ASKED]
             done = taken.get(query, {})
             if not any(b.number > done.get(b.run, -1) and b.sink_rows for b in batches):
                 continue
             node = self._pipeline(query)
             if node is None:
                 msg = (
-                    f"the results of `{query}` carry intervals, and their edges are computed from "
-                    "the pipeline that made them, which this process does not know.\n\n"
+                    f"the results of `{query}` carry no edges, and they are computed from the "
+                    "pipeline that made them, which this process does not know.\n\n"
                     'Hand it in: `clew.open(path, pipelines={"name": frame})`, or capture '
                     "pointers."
                 )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from clew.live.parts import new_parts
+from clew.store.gaps import WHEN_ASKED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -217,7 +218,7 @@ def horizon_of(snapshot: Snapshot) -> Horizon:
     reached: dict[str, Reached] = {}
     for query in queries:
         batches = snapshot.batches.get(query, ())
-        computed = {(b.run, b.number) for b in batches if b.capture == "intervals"}
+        computed = {(b.run, b.number) for b in batches if b.capture in WHEN_ASKED}
         for part in new_parts(snapshot, query, {}, computed):
             reached[query] = Reached(part.run, part.last, part.watermark_ms)
     return Horizon(snapshot, reached, queries)

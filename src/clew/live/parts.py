@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from clew.store.gaps import WHEN_ASKED
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
@@ -93,7 +95,7 @@ def _next(
         return Part(writer, first.run, first.number, first.watermark_ms)
     if first.capture == "sets":
         return _part(writer, [first], [first])
-    if first.capture == "intervals":
+    if first.capture in WHEN_ASKED:
         if (first.run, first.number) not in computed:
             return None
         return _part(writer, [first], chosen, mixed=True)

@@ -151,8 +151,8 @@ class TracedStreamWriter:
             restart: What to do when the store holds this stream from another checkpoint:
                 `"refuse"`, `"append"` (answers are about both) or `"overwrite"`.
             event_time: The result's column that says when it happened, for ordering answers.
-            capture: How provenance is carried: `"pointers"`, `"intervals"`, `"sets"`, `"off"`, or
-                `"auto"`, which chooses by the query and its sources and notes why.
+            capture: How provenance is carried: `"pointers"`, `"intervals"`, `"keys"`, `"sets"`,
+                `"off"`, or `"auto"`, which chooses by the query and its sources and notes why.
             unfold: With pointers, `"here"` turns them into edges behind the query, in this
                 process; `"later"` leaves that to `clew unfold`.
         """

@@ -21,8 +21,12 @@ NOT_COMMITTED = "the batch was not committed"
 NOT_UNFOLDED = {
     "pointers": "its pointers are not unfolded yet",
     "intervals": "its rows carry intervals, and edges are computed when asked for",
+    "keys": "its rows carry keys, and edges are computed when asked for",
 }
 """Why a committed batch has no edges yet, by its capture."""
+
+WHEN_ASKED = frozenset({"intervals", "keys"})
+"""The captures whose edges are computed row by row, when somebody asks."""
 
 
 def find_gaps(batches: Sequence[Batch]) -> tuple[Gap, ...]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
 from clew.capture.intervals import INTERVALS
+from clew.capture.keys import KEYS
 from clew.capture.pointers import PointersCapture
 from clew.capture.sets import SETS
 from clew.exceptions import CaptureRefusedError, WriterError
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from clew.capture.algebra import Capture
     from clew.graph.node import Node
 
-CaptureName = Literal["auto", "off", "sets", "pointers", "intervals"]
+CaptureName = Literal["auto", "off", "sets", "pointers", "intervals", "keys"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,8 @@ def capture_of(name: str) -> Capture:
     """Return what implements a capture."""
     if name == "pointers":
         return PointersCapture()
-    return INTERVALS if name == "intervals" else SETS
+    known: dict[str, Capture] = {"intervals": INTERVALS, "keys": KEYS}
+    return known.get(name, SETS)
 
 
 def choose(node: Node, wanted: CaptureName) -> Choice:
@@ -55,7 +57,7 @@ def choose(node: Node, wanted: CaptureName) -> Choice:
         return Choice(wanted, "asked for")
     if wanted == "auto":
         return _automatic(node)
-    why = _intervals(node) if wanted == "intervals" else _pointers(node)
+    why = _pointers(node) if wanted == "pointers" else _intervals(node)
     if why:
         raise CaptureRefusedError(wanted, why)
     return Choice(wanted, "asked for")

@@ -45,6 +45,11 @@ def window_is_of_moments(node: Node) -> bool:
     return window is not None and _gives(node.inputs[0], window["time"], of_window=False)
 
 
+def holds_moment(node: Node, column: str, *, of_window: bool) -> bool:
+    """Tell whether a column of a result says when its source rows were: a time, or a window."""
+    return _holds(node, column, of_window=of_window)
+
+
 def is_of_moments(node: Node) -> bool:
     """Tell whether rows are put in order by a time of the sources."""
     operator = node.operator

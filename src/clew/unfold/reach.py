@@ -253,6 +253,14 @@ def reach(node: Node, *, whole: bool) -> Reach:
     return Reach(length, _straight(node), cell, not whole and cell is None)
 
 
+def time_apart(node: Node) -> int | None:
+    """Return how far a result's times may be from those of its source rows; None if unknown."""
+    nodes = list(node.walk())
+    steps = [_size(each) for each in nodes if is_gathering(each)]
+    steps += [_width(each) for each in nodes if isinstance(each.operator, Join)]
+    return None if None in steps else sum(filter(None, steps))
+
+
 def _straight(node: Node) -> frozenset[str]:
     """Name the sources to which just one path leads."""
     paths = Counter({node.id: 1})

@@ -26,6 +26,7 @@ from clew.store.layout import (
     unfolding_folder,
 )
 from clew.store.packed import pack_folder
+from clew.unfold.around import around, with_spans
 from clew.unfold.arrivals import kept_offsets, read_arrivals
 from clew.unfold.carried import edges_of, source_rows, sources_of
 from clew.unfold.cover import covers
@@ -117,6 +118,8 @@ def retrieve(
         with alone(unfolded_folder(root, stream)):
             clear(root, stream)
             chosen = choose_rows(node, root, run.files, selection, _known(root, stream, run.run))
+            if run.capture == "keys":
+                chosen = with_spans(chosen, root, run.files, around(node))
             for part in _rounds(chosen):
                 done += _replayed(root, stream, node, run, part)
                 if progress is not None:

@@ -2,9 +2,9 @@
 
 The figures are lost, but Examples 1 and 2 and the walk through p-join and replay name enough
 tuple ids to rebuild streams 5 to 8 of Figure 3; the readings in front of them are made to fit.
-Rows are labelled with the paper's ids, stream before tuple. Windows that count rows and the
-bounded sort have no counterpart in Spark and are left out; where readings come once per time
-unit, a time window holds the same rows. Start at `CASES`.
+Rows are labelled with the paper's ids, stream before tuple. Cases run on Spark's own verbs, which
+have neither windows that count rows nor a bounded sort; where readings come once per time unit, a
+time window holds the same rows. `windows/test_papers.py` has them as they are. Start at `CASES`.
 """
 
 from __future__ import annotations

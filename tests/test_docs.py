@@ -153,6 +153,21 @@ def test_the_page_on_ordered_windows_runs(spark: SparkSession) -> None:
         spark.conf.unset(provider)
 
 
+def test_the_page_on_replay_runs(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import datetime as dt
+
+    monkeypatch.chdir(tmp_path)
+    noon = dt.datetime(2026, 1, 1, 12, tzinfo=dt.timezone.utc)
+    rows = [
+        (n, noon + dt.timedelta(minutes=25 * n), meter, kwh)
+        for n, (meter, kwh) in enumerate([("south", 2), ("south", 3), ("north", 4), ("north", 1)])
+    ]
+    readings = spark.createDataFrame(rows, "n long, ts timestamp, meter string, kwh long")
+    assert run_page("docs/how-to/replay.md", {"readings": readings, "spark": spark}) == 2
+
+
 def test_the_readme_runs(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -138,6 +138,30 @@ def _unfold(provenance: Provenance, options: argparse.Namespace) -> None:
         time.sleep(options.every)
 
 
+def _replay(provenance: Provenance, options: argparse.Namespace) -> int:
+    if options.row is not None:
+        done = provenance.replay(provenance.backward(options.stream, options.row))
+    else:
+        done = provenance.replay(
+            options.stream,
+            period=tuple(options.period) if options.period else None,
+            what_if=_what_if(options.what_if),
+        )
+    if options.json:
+        _print_json(done.to_dict())
+    else:
+        print(done)
+    return 0 if done.same or done.changed_input else 1
+
+
+def _what_if(named: str | None) -> dict[str, Any] | None:
+    if named is None:
+        return None
+    from clew.pipelines import load_changes
+
+    return load_changes(named)
+
+
 def _status(provenance: Provenance, options: argparse.Namespace) -> None:
     status = provenance.status(options.stream, options.row)
     if options.json:
@@ -287,6 +311,7 @@ def _parser() -> argparse.ArgumentParser:
     where = "part-0.parquet:17"
     _add_trace(commands, "forward", _forward, "find the results that a row took part in", where)
     _add_unfold(commands)
+    _add_replay(commands)
     _add_live(commands)
     _add_status(commands)
     _add_erase(commands)
@@ -382,6 +407,31 @@ def _add_unfold(commands: Any) -> None:
         type=float,
         default=10.0,
         help="how often to look for new batches (default: 10)",
+    )
+    _add_json(parser)
+
+
+def _add_replay(commands: Any) -> None:
+    parser = _add(
+        commands,
+        "replay",
+        _replay,
+        "run a query again and compare its results with those in the store",
+        "clew replay prov/ stopped --pipeline traffic:stopped",
+    )
+    parser.add_argument("stream", metavar="STREAM", help="the stream of the results")
+    parser.add_argument("row", metavar="ROW", nargs="?", help="only this row, from its trace alone")
+    _add_pipeline(parser, required=True)
+    parser.add_argument(
+        "--period",
+        metavar=("FROM", "TO"),
+        nargs=2,
+        help='only results between two moments in UTC, e.g. "2026-01-01 12:00:00"',
+    )
+    parser.add_argument(
+        "--what-if",
+        metavar="MODULE:NAME",
+        help="change source rows before: a dict of functions of a DataFrame, by source",
     )
     _add_json(parser)
 

@@ -10,13 +10,15 @@ import importlib
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from clew.exceptions import QueryError
 from clew.frame.frame import TracedFrame
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame, SparkSession
 
 
 def load_pipeline(named: str, stream: str) -> dict[str, TracedFrame]:
@@ -29,21 +31,7 @@ def load_pipeline(named: str, stream: str) -> dict[str, TracedFrame]:
     Raises:
         QueryError: There is no such function, or it returns something else.
     """
-    module, _, function = named.partition(":")
-    if not function:
-        msg = f"`--pipeline` is `module:function`; got {named!r}."
-        raise QueryError(msg)
-    if str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
-    try:
-        build = getattr(importlib.import_module(module), function)
-    except (ImportError, AttributeError) as error:
-        msg = (
-            f"cannot load the pipeline `{named}`: {error}.\n\nName a function of a module in this "
-            "folder or on `PYTHONPATH`, e.g. `--pipeline traffic:stopped_cars`."
-        )
-        raise QueryError(msg) from error
-    made = build(make_session())
+    made = _imported(named, "--pipeline")(make_session())
     frames = dict(made) if isinstance(made, Mapping) else {stream: made}
     for name, frame in frames.items():
         if not isinstance(frame, TracedFrame):
@@ -53,6 +41,39 @@ def load_pipeline(named: str, stream: str) -> dict[str, TracedFrame]:
             )
             raise QueryError(msg)
     return frames
+
+
+def load_changes(named: str) -> dict[str, Callable[[DataFrame], DataFrame]]:
+    """Import what `--what-if` names: for each source to change, a function of its rows.
+
+    Raises:
+        QueryError: There is no such dict.
+    """
+    found = _imported(named, "--what-if")
+    if not isinstance(found, Mapping) or not all(callable(each) for each in found.values()):
+        msg = (
+            f"`--what-if {named}` is {type(found).__name__}; a dict is needed, of functions of a "
+            'DataFrame by source, e.g. `CHANGES = {"readings": lambda df: df.filter("kwh >= 0")}`.'
+        )
+        raise QueryError(msg)
+    return dict(found)
+
+
+def _imported(named: str, option: str) -> Any:
+    module, _, name = named.partition(":")
+    if not name:
+        msg = f"`{option}` is `module:name`; got {named!r}."
+        raise QueryError(msg)
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        msg = (
+            f"cannot load `{named}`: {error}.\n\nName something in a module of this folder or on "
+            f"`PYTHONPATH`, e.g. `{option} traffic:stopped_cars`."
+        )
+        raise QueryError(msg) from error
 
 
 def make_session() -> SparkSession:

@@ -239,6 +239,13 @@ def _stream(setting: Setting, workload: Workload, capture: CaptureName) -> Itera
     name = f"{workload.name}, stream and store, {capture}"
     yield check(f"{name}, {len(workload.expected)} results", test)
     yield from _forward(prov, workload, parts, name)
+    yield check(f"{name}, replayed", _replayed, prov, len(rows))
+
+
+def _replayed(prov: clew.Provenance, count: int) -> str:
+    """Run the whole query again: every result must come out as it is in the store."""
+    done = prov.replay("results")
+    return "" if done.same and done.unchanged == count else f"{done} of {count}"
 
 
 def _forward(

@@ -17,7 +17,7 @@ from pyspark.sql import types as T
 from clew.exceptions import ColumnError, ReservedNameError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame
 
@@ -134,6 +134,11 @@ def find_references(name: str) -> Iterator[tuple[str, int, int]]:
     """Find the references inside the name that Spark gave to an unnamed expression."""
     for match in _REFERENCE.finditer(name):
         yield match[0], int(match[1]), int(match[2])
+
+
+def renumbered(text: str, numbers: Mapping[int, int]) -> str:
+    """Write references inside a text with other numbers for their frames."""
+    return _REFERENCE.sub(lambda m: f"_clew_ref_{numbers.get(int(m[1]), '')}_{m[2]}", text)
 
 
 def identify(values: Sequence[tuple[Column | str, T.DataType]]) -> tuple[Column, Column]:

@@ -39,6 +39,7 @@ from clew.store.reader import Store
 from clew.store.records import worst
 
 if TYPE_CHECKING:
+    import datetime as dt
     import os
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from clew.live.state import EngineName, Results
     from clew.model import Exactness, Status
     from clew.query.find import RowLike
+    from clew.query.replay import Replay
     from clew.query.scope import Direction, Route
     from clew.store.records import Batch
 
@@ -394,15 +396,91 @@ class Provenance:
             UnknownStreamError: The store has no such stream.
             ReplayError: The pipeline is not known, or does not give the rows again.
         """
-        if stream not in self._store.snapshot().streams:
-            raise UnknownStreamError(stream, tuple(self._store.snapshot().streams))
-        node = self._pipeline(stream)
-        if node is None:
-            raise _no_pipeline(stream, self.path)
+        node = self._pipeline_of(stream)
         from clew.unfold.retrieve import Selection, retrieve
 
         selection = Selection(where=where, first=first, sample=sample)
         return retrieve(self._store.root, stream, node, selection, progress)
+
+    def replay(
+        self,
+        what: Trace | str,
+        *,
+        period: tuple[str | dt.datetime, str | dt.datetime] | None = None,
+        what_if: Mapping[str, Callable[[DataFrame], DataFrame]] | None = None,
+        tolerance: float = 1e-9,
+    ) -> Replay:
+        """Run a query again, and compare what comes out with what it had produced.
+
+        Args:
+            what: A trace: its results are made again from the rows in it. Or a stream: its results
+                are made again from the sources.
+            period: Of a stream, only the results between two moments.
+            what_if: For each source to change, a function of a DataFrame of its rows that returns
+                the rows as they shall be; differences are then what the change makes. Rows that
+                come from the DataFrame keep their ids through its hidden columns, those that are
+                added get new ones.
+            tolerance: By how much floating-point numbers may differ, relative to their size.
+
+        Raises:
+            UnknownStreamError: The store has no such stream.
+            ReplayError: The pipeline is not known, or not the one that ran, or the sources are
+                gone.
+            QueryError: The trace does not begin at the sources of one query.
+        """
+        if not isinstance(what, Trace):
+            return self._replay_stream(what, period, what_if, tolerance)
+        if period is not None or what_if is not None:
+            msg = (
+                "`period` and `what_if` are about the results of a stream.\n\n"
+                'Write `prov.replay("stream", period=..., what_if=...)`.'
+            )
+            raise QueryError(msg)
+        return self._replay_trace(what, tolerance)
+
+    def _replay_stream(
+        self,
+        stream: str,
+        period: tuple[str | dt.datetime, str | dt.datetime] | None,
+        what_if: Mapping[str, Callable[[DataFrame], DataFrame]] | None,
+        tolerance: float,
+    ) -> Replay:
+        from clew.query.replay import micros_of, outcome
+        from clew.run.rerun import rerun
+        from clew.unfold.cover import Span
+
+        span = None if period is None else Span(micros_of(period[0]), micros_of(period[1]))
+        node = self._pipeline_of(stream)
+        compared = rerun(self._store.root, stream, node, span, what_if, tolerance)
+        return outcome(stream, compared, changed_input=what_if is not None)
+
+    def _replay_trace(self, trace: Trace, tolerance: float) -> Replay:
+        from clew.query.replay import outcome
+        from clew.run.rerun import rerun_rows
+
+        if len(trace.results.streams) > 1:
+            msg = "a trace with results of several streams is replayed stream by stream."
+            raise QueryError(msg)
+        stream = trace.results.streams[0] if len(trace.results) else trace.stream
+        node = self._pipeline_of(stream)
+        compared = rerun_rows(
+            self._store.root,
+            stream,
+            node,
+            {each.stream: each.table for each in trace.sources.contents},
+            [(each.a, each.b) for each in trace.results.ids()],
+            tolerance,
+        )
+        return outcome(stream, compared, changed_input=False)
+
+    def _pipeline_of(self, stream: str) -> Node:
+        snapshot = self._store.snapshot()
+        if stream not in snapshot.streams:
+            raise UnknownStreamError(stream, tuple(snapshot.streams))
+        node = self._pipeline(stream)
+        if node is None:
+            raise _no_pipeline(stream, self.path)
+        return node
 
     def _pipeline(self, stream: str) -> Node | None:
         from clew.unfold.known import recall

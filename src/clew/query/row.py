@@ -164,6 +164,11 @@ class Rows(Sequence[Row]):
         """The streams that the rows belong to, in alphabetical order."""
         return tuple(sorted(each.stream for each in self._contents))
 
+    @property
+    def contents(self) -> tuple[Content, ...]:
+        """The rows as Arrow tables, one for each stream that has some."""
+        return self._contents
+
     def of(self, stream: str) -> Rows:
         """Return the rows of one stream only."""
         return Rows([each for each in self._contents if each.stream == stream])

@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from clew.exceptions import GraphError
+from clew.graph.columns import renumbered
 from clew.graph.node import describe
 from clew.operators.named import Named
 from clew.operators.source import Source
@@ -23,12 +24,10 @@ def describe_streams(
     node: Node, writer: str, choice: Choice, run: str, checkpoint: str | None = None
 ) -> list[dict[str, Any]]:
     """Describe the sources, the named frames and the sink of a query."""
-    graph = describe(node)
-    graph["sources"] = [s.origin.name for s in sources(node)]
+    graph = _graph(node)
     numbers = {each.id: number for number, each in enumerate(node.walk())}
     frames = [n for n in node.walk() if isinstance(n.operator, Named)]
-    graph["named"] = {n.operator.label: numbers[n.id] for n in frames}
-    shape = hashlib.sha256(json.dumps(graph, sort_keys=True).encode()).hexdigest()[:16]
+    shape = shape_of(node)
     runs = [{"run": run, "started": now(), "graph": shape, "checkpoint": checkpoint}]
     filled = {
         "writer": writer,
@@ -44,6 +43,24 @@ def describe_streams(
     bound = {name: each.to_dict() for name, each in bounds(node).items()}
     streams.append({**_stream(writer, "sink", node, filled), "graph": graph, "bounds": bound})
     return streams
+
+
+def shape_of(node: Node) -> str:
+    """Return a hash of a pipeline's operators, parameters and columns, to tell versions apart."""
+    numbers = {each.id: number for number, each in enumerate(node.walk())}
+    text = json.dumps(_graph(node), sort_keys=True)
+    # Nodes are numbered anew in each process, and so are references to their columns.
+    text = renumbered(text, numbers)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _graph(node: Node) -> dict[str, Any]:
+    graph = describe(node)
+    graph["sources"] = [s.origin.name for s in sources(node)]
+    numbers = {each.id: number for number, each in enumerate(node.walk())}
+    frames = [n for n in node.walk() if isinstance(n.operator, Named)]
+    graph["named"] = {n.operator.label: numbers[n.id] for n in frames}
+    return graph
 
 
 def sources(node: Node) -> list[Source]:

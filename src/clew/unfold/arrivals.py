@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import bisect
 import json
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -152,6 +153,9 @@ def last_committed(spark: SparkSession, checkpoint: str) -> int:
 
 
 def _offsets(spark: SparkSession, checkpoint: str) -> dict[int, Offsets]:
+    here = _local_offsets(checkpoint)
+    if here:
+        return here
     try:
         texts = (
             spark.read.text(f"{checkpoint}/offsets", wholetext=True)
@@ -165,6 +169,17 @@ def _offsets(spark: SparkSession, checkpoint: str) -> dict[int, Offsets]:
         )
         raise ReplayError(msg) from error
     return {int(row.name): parse_offsets(row.value) for row in texts if row.name.isdigit()}
+
+
+def _local_offsets(checkpoint: str) -> dict[int, Offsets]:
+    """Read the offsets of a checkpoint on a local disk, which may be that of a running query."""
+    found = {}
+    for path in Path(checkpoint).glob("offsets/*"):
+        if path.name.isdigit():
+            # Spark removes old ones at any time.
+            with suppress(FileNotFoundError):
+                found[int(path.name)] = parse_offsets(path.read_text(encoding="utf-8"))
+    return found
 
 
 def _logs(spark: SparkSession | None, checkpoint: str) -> dict[int, list[dict[str, Any]]]:

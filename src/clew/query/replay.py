@@ -1,0 +1,131 @@
+"""What came out when a query was run again, beside what had come out before."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from clew.exceptions import QueryError
+from clew.model import RowId
+from clew.query import show
+
+if TYPE_CHECKING:
+    from clew.unfold.rerun import Compared
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
+_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A result that is not as it was.
+
+    Attributes:
+        id: The result's id.
+        before: What it was; None if it was not there.
+        after: What it is now; None if it is not there any more.
+    """
+
+    id: RowId
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that differ; all of them if the result was or is not there."""
+        one, other = self.before or {}, self.after or {}
+        names = dict.fromkeys([*one, *other])
+        return tuple(n for n in names if n not in one or n not in other or one[n] != other[n])
+
+    def __str__(self) -> str:
+        if self.before is None:
+            return f"new: {_shown(self.after)}"
+        if self.after is None:
+            return f"gone: {_shown(self.before)}"
+        rest = {n: v for n, v in self.before.items() if n not in self.columns}
+        changes = [
+            f"{n}: {show.cell(self.before.get(n))} -> {show.cell(self.after.get(n))}"
+            for n in self.columns
+        ]
+        return f"changed: {_shown(rest)}: {', '.join(changes)}"
+
+
+def _shown(values: dict[str, Any] | None) -> str:
+    return ", ".join(f"{show.escape(n)}={show.cell(v)}" for n, v in (values or {}).items())
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """The outcome of running a query again.
+
+    Attributes:
+        stream: The results.
+        unchanged: How many came out as they were.
+        differences: Those that did not.
+        changed_input: The source rows were changed before; differences are then what the change
+            makes, else they are results that could not be reproduced.
+    """
+
+    stream: str
+    unchanged: int
+    differences: tuple[Difference, ...]
+    changed_input: bool = False
+
+    @property
+    def same(self) -> bool:
+        """Whether every result came out as it was."""
+        return not self.differences
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the outcome as plain data that JSON can hold."""
+        return {
+            "stream": self.stream,
+            "same": self.same,
+            "unchanged": self.unchanged,
+            "changed_input": self.changed_input,
+            "differences": [
+                {"id": each.id.text, "before": each.before, "after": each.after}
+                for each in self.differences
+            ],
+        }
+
+    def __str__(self) -> str:
+        count = len(self.differences)
+        plural = "" if self.unchanged == 1 else "s"
+        head = f"{self.stream}: {self.unchanged:,} result{plural} as before"
+        if not count:
+            return head + ", none differs"
+        lines = [head + f", {count:,} {'differs' if count == 1 else 'differ'}"]
+        lines += [f"  {each}" for each in self.differences[:_SHOWN]]
+        if count > _SHOWN:
+            lines.append(f"  and {count - _SHOWN:,} more")
+        return "\n".join(lines)
+
+
+def outcome(stream: str, compared: Compared, *, changed_input: bool) -> Replay:
+    """Put a comparison into the words of an answer."""
+    found = tuple(
+        Difference(RowId(stream, each.a, each.b), each.before, each.after)
+        for each in compared.changed
+    )
+    return Replay(stream, compared.same, found, changed_input)
+
+
+def micros_of(moment: str | dt.datetime) -> int:
+    """Read a moment, in UTC unless it says otherwise, as microseconds since 1970.
+
+    Raises:
+        QueryError: It is none.
+    """
+    if isinstance(moment, str):
+        try:
+            moment = dt.datetime.fromisoformat(moment)
+        except ValueError as error:
+            msg = (
+                'a moment is written as "2026-01-01 12:00:00" or given as a datetime; got '
+                f"{moment!r}."
+            )
+            raise QueryError(msg) from error
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=dt.timezone.utc)
+    return (moment - _EPOCH) // dt.timedelta(microseconds=1)

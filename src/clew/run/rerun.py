@@ -1,0 +1,158 @@
+"""Run a query of a store again: all of it, a period, or what is behind some results."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from clew.exceptions import ReplayError
+from clew.operators.source import Source
+from clew.run.describe import shape_of
+from clew.store.commit import read_stream
+from clew.store.layout import ROWS, batches_folder, parse_batch_folder, quote_name, read_json
+from clew.unfold.arrivals import kept_offsets, read_arrivals
+from clew.unfold.rerun import (
+    Compared,
+    changed_by,
+    compare,
+    over_period,
+    over_rows,
+    results_of,
+    stored_results,
+    suffices,
+    within,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from clew.graph.node import Node
+    from clew.unfold.cover import Span
+    from clew.unfold.tables import Tables
+
+
+def rerun(
+    root: Path,
+    stream: str,
+    node: Node,
+    span: Span | None,
+    what_if: Mapping[str, Callable[[DataFrame], DataFrame]] | None,
+    tolerance: float,
+) -> Compared:
+    """Compute the results of a stream again, over its sources or over changed ones, and compare.
+
+    Args:
+        root: The store.
+        stream: The results.
+        node: The query.
+        span: Only results of this period.
+        what_if: How the rows of sources are changed.
+        tolerance: By how much floating-point numbers may differ.
+
+    Raises:
+        ReplayError: It is another query than the one that ran, or it ran several times.
+    """
+    _check_same(root, stream, node)
+    tables, closed = _tables(root, stream, node, span)
+    if what_if is None:
+        before = stored_results(node, root, _files(root, stream))
+    else:
+        before = results_of(tables, closed)
+        tables = changed_by(tables, what_if)
+    after = results_of(tables, closed)
+    return compare(within(before, node, span), within(after, node, span), tolerance)
+
+
+def rerun_rows(
+    root: Path,
+    stream: str,
+    node: Node,
+    rows: Mapping[str, pa.Table],
+    ids: Sequence[tuple[int, int]],
+    tolerance: float,
+) -> Compared:
+    """Make some results again from the source rows behind them, and compare.
+
+    Where the rows alone could be mistaken for those of other windows, the sources around them are
+    read instead.
+
+    Args:
+        root: The store.
+        stream: The results.
+        node: The query.
+        rows: The source rows, by source.
+        ids: The results.
+        tolerance: By how much floating-point numbers may differ.
+
+    Raises:
+        ReplayError: It is another query than the one that ran.
+    """
+    _check_same(root, stream, node)
+    own = {n.operator.origin.name for n in node.walk() if isinstance(n.operator, Source)}
+    strange = sorted(set(rows) - own)
+    if strange:
+        msg = (
+            f"the trace ends at `{strange[0]}`, which is no source of the query that fills "
+            f"`{stream}`.\n\nAsk for the query's own sources: `prov.backward(..., scope=["
+            f"{', '.join(repr(each) for each in sorted(own))}])`."
+        )
+        raise ReplayError(msg)
+    if suffices(node):
+        after = results_of(over_rows(node, rows))
+    else:
+        tables, closed = _tables(root, stream, node, None)
+        after = results_of(tables, closed)
+    before = stored_results(node, root, _files(root, stream))
+    spark = node.plain.df.sparkSession
+    wanted = F.broadcast(spark.createDataFrame(list(ids), "a bigint, b bigint").dropDuplicates())
+    return compare(before.join(wanted, ["a", "b"]), after.join(wanted, ["a", "b"]), tolerance)
+
+
+def _tables(root: Path, stream: str, node: Node, span: Span | None) -> tuple[Tables, int | None]:
+    """Read the sources again as the last run read them; also return how far it closed windows."""
+    runs = (read_stream(root, stream) or {}).get("runs", [])
+    if len(runs) > 1 and node.plain.df.isStreaming:
+        msg = (
+            f"`{stream}` was filled by {len(runs)} runs with checkpoints of their own, which may "
+            "have read the same rows.\n\nReplay a trace of it instead: `prov.replay(trace)`."
+        )
+        raise ReplayError(msg)
+    checkpoint = runs[-1].get("checkpoint") if runs else None
+    if checkpoint is None:
+        return over_period(node, span, None, None), None
+    run = runs[-1]["run"]
+    spark = node.plain.df.sparkSession
+    arrivals = read_arrivals(spark, checkpoint, kept_offsets(root, stream, run))
+    names = [parse_batch_folder(p.stem) for p in batches_folder(root, stream).glob("*.json")]
+    last = max((name[1] for name in names if name is not None and name[0] == run), default=None)
+    closed = None if last is None else arrivals.batches[last].watermark_ms * 1000
+    return over_period(node, span, arrivals, last), closed
+
+
+def _files(root: Path, stream: str) -> list[str]:
+    """List the files with the committed rows of a stream."""
+    own = f"/{quote_name(stream)}/"
+    return [
+        file
+        for path in sorted(batches_folder(root, stream).glob("*.json"))
+        for file in read_json(path)["files"]
+        if file.startswith(ROWS) and own in file[file.index("/", len(ROWS) + 1) :]
+    ]
+
+
+def _check_same(root: Path, stream: str, node: Node) -> None:
+    """Refuse a pipeline that is not the one that ran."""
+    runs = (read_stream(root, stream) or {}).get("runs", [])
+    ran = {each.get("graph") for each in runs} - {None}
+    if ran and shape_of(node) not in ran:
+        msg = (
+            f"the pipeline at hand is not the one that filled `{stream}`: its operators, "
+            "parameters or columns differ, so its results would, too.\n\nHand in the version that "
+            "ran, or run the new one with `what_if` in a store of its own."
+        )
+        raise ReplayError(msg)

@@ -1,0 +1,297 @@
+"""Run a query again over chosen source rows, and compare what comes out with what was there.
+
+The rows are those of a trace, those of a period, or those of a period after somebody has added,
+removed or changed some. Results are told apart by their ids, which are made of what a result is
+made from; so a result that differs is found beside the one that it was.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from clew.capture.keys import KEYS
+from clew.capture.late import LATE, WithoutLate
+from clew.capture.sets import content
+from clew.exceptions import ReplayError
+from clew.graph.columns import ID_A, ID_B, JSON, id_texts, is_hidden, named, quote
+from clew.graph.node import interpret, rebuilt
+from clew.operators.source import Source
+from clew.sources.identity import KEPT_A, KEPT_B, KEPT_SEGMENT, KeptIdentity
+from clew.unfold.around import around
+from clew.unfold.cover import Cover, Span
+from clew.unfold.reach import reach
+from clew.unfold.tables import Tables, as_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from pyspark.sql import Column, DataFrame
+
+    from clew.graph.node import Node, Operator
+    from clew.unfold.arrivals import Arrivals
+
+WhatIf = "Mapping[str, Callable[[DataFrame], DataFrame]]"
+_KEPT = (KEPT_A, KEPT_B, KEPT_SEGMENT)
+_ADDED = "what if"
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A result that is not as it was.
+
+    Attributes:
+        a: The first half of its id.
+        b: The second half.
+        before: What it was; None if it was not there.
+        after: What it is now; None if it is not there any more.
+    """
+
+    a: int
+    b: int
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """How results compare: how many are the same, and those that are not."""
+
+    same: int
+    changed: tuple[Changed, ...]
+
+
+def suffices(node: Node) -> bool:
+    """Tell whether the source rows of a result are enough to make it again.
+
+    They are not where a window could come out of the rows of another: one that overlaps it, before
+    another aggregation. Then the period around them is needed.
+    """
+    near = reach(node, whole=False)
+    return near.length == 0 or near.cell is not None
+
+
+def over_rows(node: Node, rows: Mapping[str, pa.Table]) -> Tables:
+    """Put rows in the place of the sources.
+
+    Args:
+        node: The query.
+        rows: The rows of each source: `_clew_a`, `_clew_b`, `_clew_segment` and the user's columns.
+
+    Raises:
+        ReplayError: The content of a source was not kept.
+    """
+    sources: dict[int, Operator] = {}
+    for each in node.walk():
+        source = each.operator
+        if not isinstance(source, Source):
+            continue
+        schema, name = source.origin.schema, source.origin.name
+        table = rows.get(name)
+        missing = [] if table is None else [c for c in schema.names if c not in table.column_names]
+        if missing:
+            msg = (
+                f"the content of `{name}` is not in the trace (it has no `{missing[0]}`), so it "
+                "cannot be run again from the trace alone.\n\nRun the period again instead: "
+                "`prov.replay(stream, period=(begin, end))`."
+            )
+            raise ReplayError(msg)
+        kept = T.StructType([*schema.fields, *_kept_fields()])
+        spark = source.df.sparkSession
+        df = spark.createDataFrame([], kept) if table is None else _frame(source, table)
+        origin = replace(source.origin, identity=KeptIdentity())
+        sources[each.id] = replace(source, origin=origin, df=df)
+    return Tables(rebuilt(node, sources))
+
+
+def over_period(
+    node: Node, span: Span | None, arrivals: Arrivals | None, last: int | None
+) -> Tables:
+    """Read the sources again, as far as results of a period need them.
+
+    Args:
+        node: The query.
+        span: The period; None for all.
+        arrivals: When rows came in, of a stream.
+        last: The last batch.
+    """
+    where = around(node)
+    near = reach(node, whole=True)
+    covers: dict[str, Cover] = {}
+    if span is not None and where is not None and near.length is not None:
+        wider = Span(span.low - where.micros - near.length, span.high + where.micros + near.length)
+        covers = {source: Cover((wider,)) for source in where.sources}
+    return as_tables(node, covers, arrivals, last)
+
+
+def changed_by(tables: Tables, what_if: Mapping[str, Callable[[DataFrame], DataFrame]]) -> Tables:
+    """Let somebody change the rows of sources.
+
+    Rows keep their ids as long as the hidden columns come along. Rows that are added have none and
+    get one of their content; they come in time.
+
+    Raises:
+        ReplayError: There is no such source, or a column is gone.
+    """
+    sources: dict[int, Operator] = {}
+    names = {n.operator.origin.name for n in tables.node.walk() if isinstance(n.operator, Source)}
+    for name in what_if:
+        if name not in names:
+            msg = (
+                f"`what_if` changes `{name}`, which is no source of the query; its sources are "
+                f"{', '.join(f'`{each}`' for each in sorted(names))}."
+            )
+            raise ReplayError(msg)
+    late = list(tables.late)
+    for each in tables.node.walk():
+        source = each.operator
+        if isinstance(source, Source) and source.origin.name in what_if:
+            changed = what_if[source.origin.name](_with_ids(source))
+            sources[each.id] = _replaced(source, changed)
+    return Tables(rebuilt(tables.node, sources), tuple(late))
+
+
+def results_of(tables: Tables, closed_us: int | None = None) -> DataFrame:
+    """Compute the results: `a`, `b`, the row as text, and the columns themselves."""
+    capture = WithoutLate(KEYS, tables.late, closed_us)
+    df = interpret(tables.node, capture, check=False).df
+    users = [(f.name, f.dataType) for f in df.schema.fields if not is_hidden(f.name)]
+    packed, _ = content(users)
+    return df.select(named(ID_A).alias("a"), named(ID_B).alias("b"), F.expr(packed).alias("row"))
+
+
+def stored_results(node: Node, root: Path, files: Sequence[str]) -> DataFrame:
+    """Read the results that a store holds; of a row that was written again, the last."""
+    spark = node.plain.df.sparkSession
+    if not files:
+        return results_of(over_rows(node, {}))
+    rows = spark.read.parquet(*[str(root / each) for each in files])
+    last = F.max_by("row", F.col("_metadata.file_path")).alias("row")
+    return rows.groupBy("a", "b").agg(last)
+
+
+def within(rows: DataFrame, node: Node, span: Span | None) -> DataFrame:
+    """Keep the results of a period, by the column that says when they were."""
+    where = around(node)
+    if span is None or where is None:
+        return rows
+    time = F.col("row").getField(where.column)
+    moment = time.getField("end") if where.is_window else time
+    micros = F.unix_micros(moment)
+    return rows.filter((micros >= span.low) & (micros <= span.high))
+
+
+def compare(before: DataFrame, after: DataFrame, tolerance: float) -> Compared:
+    """Compare results by id.
+
+    Args:
+        before: `a`, `b` and `row`.
+        after: The same.
+        tolerance: By how much floating-point numbers may differ, relative to their size: Spark may
+            add them up in another order.
+    """
+    joined = _texts(before, "before").join(_texts(after, "after"), ["a", "b"], "full")
+    marked = joined.withColumn("same", F.col("before").eqNullSafe(F.col("after")))
+    held = marked.persist()
+    try:
+        same = held.filter("same").count()
+        others = held.filter("NOT same").orderBy("a", "b").toArrow().to_pylist()
+    finally:
+        held.unpersist()
+    changed = []
+    for each in others:
+        was, now = (json.loads(each[k]) if each[k] else None for k in ("before", "after"))
+        if was is not None and now is not None and _close(was, now, tolerance):
+            same += 1
+        else:
+            changed.append(Changed(each["a"], each["b"], was, now))
+    return Compared(same, tuple(changed))
+
+
+def _texts(rows: DataFrame, name: str) -> DataFrame:
+    text = F.to_json(F.col("row"), JSON).alias(name)
+    # Rows with one id are equal, or the id would not be one.
+    return rows.select("a", "b", text).dropDuplicates(["a", "b"])
+
+
+def _close(one: Any, other: Any, tolerance: float) -> bool:
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_close(one[k], other[k], tolerance) for k in one)
+    if isinstance(one, list) and isinstance(other, list):
+        pairs = zip(one, other, strict=False)
+        return len(one) == len(other) and all(_close(x, y, tolerance) for x, y in pairs)
+    if isinstance(one, float) and isinstance(other, (float, int)):
+        return math.isclose(one, other, rel_tol=tolerance, abs_tol=0.0)
+    return bool(one == other)
+
+
+def _kept_fields() -> Iterator[T.StructField]:
+    yield T.StructField(KEPT_A, T.LongType())
+    yield T.StructField(KEPT_B, T.LongType())
+    yield T.StructField(KEPT_SEGMENT, T.StringType())
+
+
+def _frame(source: Source, table: pa.Table) -> DataFrame:
+    renamed = {"_clew_a": KEPT_A, "_clew_b": KEPT_B, "_clew_segment": KEPT_SEGMENT}
+    columns = [*renamed, *source.origin.schema.names]
+    given = _in_utc(table.select(columns)).rename_columns([renamed.get(c, c) for c in columns])
+    df = source.df.sparkSession.createDataFrame(given)
+    users = [_cast(f) for f in source.origin.schema.fields]
+    return df.select(*users, *[named(c) for c in _KEPT])
+
+
+def _cast(field: T.StructField) -> Column:
+    return named(field.name).cast(field.dataType).alias(field.name)
+
+
+def _in_utc(table: pa.Table) -> pa.Table:
+    """Say of points in time that they are in UTC, which is what the store means."""
+    fields = [
+        f.with_type(pa.timestamp(f.type.unit, "UTC"))
+        if pa.types.is_timestamp(f.type) and f.type.tz is None
+        else f
+        for f in table.schema
+    ]
+    return table.cast(pa.schema(fields))
+
+
+def _with_ids(source: Source) -> DataFrame:
+    """Give rows their ids as columns, so that they stay when rows are changed."""
+    if isinstance(source.origin.identity, KeptIdentity):
+        return source.df
+    a, b, segment = source.origin.identity.columns(source.origin.schema)
+    own = [f"{a} AS {KEPT_A}", f"{b} AS {KEPT_B}", f"{segment} AS {KEPT_SEGMENT}"]
+    late = [LATE] if LATE in source.df.columns else []
+    users = [quote(name) for name in source.origin.schema.names]
+    return source.df.selectExpr(*users, *own, *late)
+
+
+def _replaced(source: Source, changed: DataFrame) -> Source:
+    schema = source.origin.schema
+    missing = [name for name in schema.names if name not in changed.columns]
+    if missing:
+        msg = (
+            f"the rows of `{source.origin.name}` that `what_if` returned have no column "
+            f"`{missing[0]}`.\n\nReturn all columns of the source; add rows with "
+            "`df.unionByName(more, allowMissingColumns=True)`."
+        )
+        raise ReplayError(msg)
+    users = [_cast(f) for f in schema.fields]
+    a, b = id_texts([(quote(f.name), f.dataType) for f in schema.fields])
+    own = {KEPT_A: F.expr(a), KEPT_B: F.expr(b), KEPT_SEGMENT: F.lit(_ADDED)}
+    kept = [
+        (F.coalesce(named(c), given) if c in changed.columns else given).alias(c)
+        for c, given in own.items()
+    ]
+    late = [named(LATE)] if LATE in changed.columns else []
+    if LATE in source.df.columns and not late:
+        late = [F.lit(None).cast("bigint").alias(LATE)]
+    origin = replace(source.origin, identity=KeptIdentity())
+    return replace(source, origin=origin, df=changed.select(*users, *kept, *late))

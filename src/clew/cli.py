@@ -117,11 +117,17 @@ def _rows(provenance: Provenance, options: argparse.Namespace) -> None:
 
 
 def _backward(provenance: Provenance, options: argparse.Namespace) -> None:
-    _print_trace(provenance.backward(options.stream, options.row, options.scope), options)
+    trace = provenance.backward(
+        options.stream, options.row, options.scope, intermediate=options.intermediate
+    )
+    _print_trace(trace, options)
 
 
 def _forward(provenance: Provenance, options: argparse.Namespace) -> None:
-    _print_trace(provenance.forward(options.stream, options.row, options.scope), options)
+    trace = provenance.forward(
+        options.stream, options.row, options.scope, intermediate=options.intermediate
+    )
+    _print_trace(trace, options)
 
 
 def _unfold(provenance: Provenance, options: argparse.Namespace) -> None:
@@ -376,6 +382,11 @@ def _add_trace(commands: Any, name: str, run: Any, help_text: str, row: str) -> 
         nargs="+",
         action="extend",
         help="stop at these streams or named frames and show only their rows",
+    )
+    parser.add_argument(
+        "--intermediate",
+        action="store_true",
+        help="show the rows of every stream and named frame on the way",
     )
     if name == "backward":
         _add_pipeline(parser)

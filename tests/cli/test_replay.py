@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-
 import clew
 from clew.cli import main
 from clew.pipelines import load_pipeline

@@ -103,6 +103,24 @@ def test_a_row_of_a_named_frame_traces_to_its_sources(road: Provenance) -> None:
     assert trace.path == ("reports -> filter (speed = 0) -> slow",)
 
 
+def test_every_row_on_the_way_is_in_the_answer(road: Provenance) -> None:
+    ends = road.backward("accidents", ACCIDENT)
+    every = road.backward("accidents", ACCIDENT, intermediate=True)
+
+    assert every.rows.streams == ("reports", "slow", "stopped")
+    assert every.of("reports").ids() == ends.of("reports").ids()
+    stopped = road.backward("accidents", ACCIDENT, scope="stopped")
+    assert every.of("stopped").ids() == stopped.rows.ids()
+    slow = road.backward("accidents", ACCIDENT, scope="slow")
+    assert every.of("slow").ids() == slow.rows.ids()
+    # And back again: what the first report led to, on every stream.
+    [report, *_] = ends.rows
+    led = road.forward("reports", report, intermediate=True)
+    assert set(led.rows.streams) == {"accidents", "slow", "stopped"}
+    with pytest.raises(QueryError, match="Leave one of them out"):
+        road.backward("accidents", ACCIDENT, scope="slow", intermediate=True)
+
+
 def test_an_unknown_scope_is_refused(road: Provenance) -> None:
     with pytest.raises(UnknownStreamError, match="no stream `lanes`"):
         road.backward("accidents", ACCIDENT, scope="lanes")

@@ -153,6 +153,8 @@ class Provenance:
         stream: str,
         row: RowLike | Iterable[RowLike],
         scope: str | Iterable[str] | None = None,
+        *,
+        intermediate: bool = False,
     ) -> Trace:
         """Find the rows that a row was made from.
 
@@ -164,19 +166,22 @@ class Provenance:
                 `segment:position` of a source row, a row of an earlier answer, a pyspark `Row` or
                 a dict with values of enough columns to tell it apart; or several of these.
             scope: Stop at these streams or named frames, and answer with their rows only.
+            intermediate: Answer with the rows of every stream and named frame on the way.
 
         Raises:
             UnknownStreamError: The store has no such stream.
             RowNotFoundError: The store has no such row; the message names the batches it holds.
             QueryError: It cannot be told which row is meant, or the scope is not on the way.
         """
-        return self._trace("backward", stream, row, scope)
+        return self._trace("backward", stream, row, scope, every=intermediate)
 
     def forward(
         self,
         stream: str,
         row: RowLike | Iterable[RowLike],
         scope: str | Iterable[str] | None = None,
+        *,
+        intermediate: bool = False,
     ) -> Trace:
         """Find the results that a row took part in, so far.
 
@@ -186,6 +191,7 @@ class Provenance:
             stream: The stream of the row: a source, a named frame, or a sink that feeds others.
             row: The row, as in `backward`.
             scope: Stop at these streams or named frames, and answer with their rows only.
+            intermediate: Answer with the rows of every stream and named frame on the way.
 
         Raises:
             UnknownStreamError: The store has no such stream.
@@ -193,7 +199,7 @@ class Provenance:
                 contributed to nothing are not kept; asked for by id, they have an empty trace.
             QueryError: It cannot be told which row is meant, or the scope is not on the way.
         """
-        return self._trace("forward", stream, row, scope)
+        return self._trace("forward", stream, row, scope, every=intermediate)
 
     def status(self, stream: str, row: RowLike | Iterable[RowLike]) -> Status:
         """Say whether a row may still take part in results, or any of several rows.
@@ -544,13 +550,15 @@ class Provenance:
         stream: str,
         row: RowLike | Iterable[RowLike],
         scope: str | Iterable[str] | None,
+        *,
+        every: bool,
     ) -> Trace:
         began = time.perf_counter()
         asked: set[str] = set()
         while True:
             self._edges.begin()
             with self._ask(stream) as question:
-                route = plan_route(question.snapshot, direction, stream, scope)
+                route = plan_route(question.snapshot, direction, stream, scope, every=every)
                 start = ids_table(find(question, stream, row))
                 walked = walk(question, route, start)
                 lacking = {

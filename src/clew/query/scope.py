@@ -29,25 +29,47 @@ class Route:
         direction: Towards sources or towards results.
         ends: The streams where the answer stops, or None for the natural ends.
         ways: The streams that may be stepped to.
+        every: The rows of all of them are in the answer, not those at the ends alone.
     """
 
     direction: Direction
     ends: frozenset[str] | None
     ways: frozenset[str]
+    every: bool = False
 
 
 def plan_route(
-    snapshot: Snapshot, direction: Direction, start: str, scope: str | Iterable[str] | None
+    snapshot: Snapshot,
+    direction: Direction,
+    start: str,
+    scope: str | Iterable[str] | None,
+    *,
+    every: bool = False,
 ) -> Route:
     """Find the streams that lie between a stream and the ends of an answer.
+
+    Args:
+        snapshot: The state of the store.
+        direction: Towards sources or towards results.
+        start: The stream to begin with.
+        scope: The streams to stop at; the natural ends if left out.
+        every: Answer with the rows of all streams and named frames on the way.
 
     Raises:
         UnknownStreamError: The scope names a stream that the store does not have.
         QueryError: The scope names a stream that does not lie on the way.
     """
     reached = _reach(snapshot, direction, start)
+    if scope is None and every:
+        return Route(direction, None, reached, every=True)
     if scope is None:
         return Route(direction, None, frozenset(s for s in reached if not snapshot.is_named(s)))
+    if every:
+        msg = (
+            "`scope` keeps the answer to some streams, and `intermediate` asks for all.\n\n"
+            "Leave one of them out."
+        )
+        raise QueryError(msg)
     ends = frozenset([scope] if isinstance(scope, str) else scope)
     for each in sorted(ends):
         if each not in snapshot.streams:

@@ -124,7 +124,7 @@ class _Walker:
     def _ends(self) -> frozenset[str]:
         if self.route.ends is not None:
             return self.route.ends
-        if not self.is_backward:
+        if not self.is_backward or self.route.every:
             return self.route.ways
         writer = self.question.snapshot.writer
         return frozenset(each for each in self.route.ways if writer(each) is None)

@@ -153,6 +153,22 @@ def test_the_page_on_ordered_windows_runs(spark: SparkSession) -> None:
         spark.conf.unset(provider)
 
 
+def test_the_page_on_functions_runs(spark: SparkSession) -> None:
+    from pyspark.sql import functions as F
+
+    rows = [(1, "n", 95.0), (2, "n", 97.0), (3, "s", 20.0)]
+    df = spark.createDataFrame(rows, "id long, sensor string, celsius double")
+    names: dict[str, Any] = {"readings": clew.trace(df, "readings", id=["id"]), "F": F}
+    assert run_page("docs/how-to/opaque-functions.md", names) == 0
+
+    shown = {
+        name: sorted((row.sensor, row.celsius) for row in names[name].collect())
+        for name in ("hot", "top", "peaks")
+    }
+    assert shown["hot"] == [("n", 95.0), ("n", 97.0)]
+    assert shown["top"] == shown["peaks"] == [("n", 97.0), ("s", 20.0)]
+
+
 def test_the_page_on_replay_runs(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

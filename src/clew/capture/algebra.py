@@ -237,6 +237,23 @@ class Capture(ABC):
     ) -> Move:
         """Read the annotation back from a list of such texts; `by` is what the function made."""
 
+    @abstractmethod
+    def relate(
+        self,
+        sides: Sequence[Annotation],
+        rows: DataFrame,
+        keys: Sequence[Typed],
+        members: Sequence[Callable[[], Members]],
+    ) -> tuple[DataFrame, Annotation]:
+        """Rows come from rows of other frames in a way that only a condition tells.
+
+        Args:
+            sides: The annotations of the frames.
+            rows: The rows that are made, without any annotation.
+            keys: What identifies one of them.
+            members: For each frame, finds its rows behind each row.
+        """
+
     def assemble(
         self, before: Annotation, rows: DataFrame, packed: str, by: Sequence[Typed]
     ) -> Move:

@@ -24,9 +24,9 @@ from clew.graph.columns import ID_A, ID_B, JSON, ids_text, named, own_id, quote
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pyspark.sql import Column
+    from pyspark.sql import Column, DataFrame
 
-    from clew.capture.algebra import Field, Groups, Origin, Typed
+    from clew.capture.algebra import Field, Groups, Members, Origin, Typed
 
 LOW = "_clew_lo_"
 HIGH = "_clew_hi_"
@@ -155,6 +155,18 @@ class IntervalsCapture(Capture):
             read[high(stream)] = F.array_max(F.transform(parsed, _field(last)))
         after = _spans(before.streams, timed(before), unique=False)
         return Move(after, (own_id([(ids_text(parsed), T.StringType()), *by]), read))
+
+    def relate(
+        self,
+        sides: Sequence[Annotation],
+        rows: DataFrame,
+        keys: Sequence[Typed],
+        members: Sequence[Callable[[], Members]],
+    ) -> tuple[DataFrame, Annotation]:
+        # Where the rows behind a row lie is not known, so the sources have no span from here on.
+        streams = tuple(dict.fromkeys(s for side in sides for s in side.streams))
+        after = _spans(streams, (), unique=True)
+        return rows.withColumns(own_id(keys)), after
 
 
 INTERVALS = IntervalsCapture()

@@ -9,11 +9,11 @@ from pyspark.sql import functions as F
 from clew.capture.algebra import Annotation, Capture, Gathering, Move
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from pyspark.sql import Column
+    from pyspark.sql import Column, DataFrame
 
-    from clew.capture.algebra import Field, Groups, Origin, Typed
+    from clew.capture.algebra import Field, Groups, Members, Origin, Typed
 
 _NOTHING = Annotation()
 
@@ -52,6 +52,15 @@ class Off(Capture):
         time: str | None,
     ) -> Move:
         return Move(_NOTHING)
+
+    def relate(
+        self,
+        sides: Sequence[Annotation],
+        rows: DataFrame,
+        keys: Sequence[Typed],
+        members: Sequence[Callable[[], Members]],
+    ) -> tuple[DataFrame, Annotation]:
+        return rows, _NOTHING
 
     def pack(self, before: Annotation, groups: Groups | None = None) -> Column:
         return F.lit("")

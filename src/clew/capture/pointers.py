@@ -162,11 +162,30 @@ class PointersCapture(IntervalsCapture):
         after = _pointers(plain.annotation, (slot,))
         return Move(after, (*plain.steps, {pointer(0, "a"): a, pointer(0, "b"): b}))
 
+    def relate(
+        self,
+        sides: Sequence[Annotation],
+        rows: DataFrame,
+        keys: Sequence[Typed],
+        members: Sequence[Callable[[], Members]],
+    ) -> tuple[DataFrame, Annotation]:
+        df, plain = super().relate(sides, rows, keys, members)
+        slots = []
+        for side, find in zip(sides, members, strict=True):
+            assert isinstance(side, Pointers)
+            slots.append(Slot("group", self._next_level()))
+            if self._contents:
+                self.levels[slots[-1].target] = _level(find(), side)
+        return df, _pointers(plain, tuple(slots), range(len(slots)))
+
+    def _next_level(self) -> str:
+        self._gathered += 1
+        return f"{self._node}.{self._gathered - 1}"
+
     def _new_level(self, before: Annotation, groups: Groups) -> str:
         """Name the level of some groups, and note their rows if they are looked for."""
         assert isinstance(before, Pointers)
-        level = f"{self._node}.{self._gathered}"
-        self._gathered += 1
+        level = self._next_level()
         if self._contents:
             self.levels[level] = _level(groups.members(), before)
         return level
@@ -252,8 +271,7 @@ class PointersCapture(IntervalsCapture):
     ) -> Move:
         bare = _bare(before)
         plain = super().unpack(bare, named(packed), by)
-        level = f"{self._node}.{self._gathered}"
-        self._gathered += 1
+        level = self._next_level()
         if self._contents:
             self.levels[level] = _listed(rows, plain, packed, bare)
         # The row's id is made of those in its list, so it stands for the list as well.

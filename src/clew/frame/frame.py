@@ -28,6 +28,7 @@ from clew.operators import opaque as _opaque
 from clew.operators import project as _project
 from clew.operators import property as _property
 from clew.operators import setops as _setops
+from clew.operators import through as _through
 from clew.operators import union as _union
 from clew.operators import unpivot as _unpivot
 from clew.run.batch import TracedWriter
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from pyspark.storagelevel import StorageLevel
 
     from clew.operators.dedup import Contributes
+    from clew.operators.through import Late
 
 ColumnOrName = "Column | str"
 
@@ -440,6 +442,34 @@ class TracedFrame:
         return out
 
     # Several rows, several frames
+
+    def through(
+        self,
+        function: Callable[..., DataFrame],
+        *others: TracedFrame,
+        key: str | Sequence[str],
+        ancestors: Column | str | Sequence[Column | str],
+        name: str | None = None,
+        late: Late = "refuse",
+    ) -> TracedFrame:
+        """Run a function of yours over whole frames, and say which rows its results come from.
+
+        Args:
+            function: A function of Spark's DataFrames, this frame's and those of `others`, that
+                returns one. It is run again when somebody asks, over tables, and has to give the
+                same.
+            others: Further inputs.
+            key: The columns by which results are told apart.
+            ancestors: When a result comes from an input row, as a condition over both:
+                `"result.meter = input.meter AND input.ts <= result.ts"`; one for each input.
+            name: What to call it; by default the function's name.
+            late: Of a stream, what the function does with rows that come after the watermark:
+                `"kept"` if they count like others; by default answers stop at such a row.
+        """
+        nodes = [self._node, *[_node(each, "through") for each in others]]
+        conditions = [ancestors] if isinstance(ancestors, (str, Column)) else list(ancestors)
+        keys = [key] if isinstance(key, str) else list(key)
+        return TracedFrame(_through.through(nodes, function, keys, conditions, name, late))
 
     def inOrder(self, *keys: str, time: str | None = None) -> OrderedRows:
         """Put rows in order, for windows that Spark lacks: by number, by value, with each row.

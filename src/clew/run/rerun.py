@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 
 from clew.exceptions import ReplayError
 from clew.operators.source import Source
+from clew.operators.through import Through
 from clew.run.describe import shape_of
 from clew.store.commit import read_stream
 from clew.store.layout import ROWS, batches_folder, parse_batch_folder, quote_name, read_json
@@ -65,6 +66,9 @@ def rerun(
         before = results_of(tables, closed)
         tables = changed_by(tables, what_if)
     after = results_of(tables, closed)
+    if what_if is None and any(isinstance(n.operator, Through) for n in node.walk()):
+        # Which results a function of the user's still holds back, only the function knows.
+        after = after.join(before.select("a", "b"), ["a", "b"], "left_semi")
     return compare(within(before, node, span), within(after, node, span), tolerance)
 
 

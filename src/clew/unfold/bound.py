@@ -24,6 +24,7 @@ from clew.operators.keep import Keep
 from clew.operators.opaque import MapGroups
 from clew.operators.ordered import Ordered
 from clew.operators.source import Source
+from clew.operators.through import Through
 from clew.operators.union import Union, both
 from clew.operators.untouched import origin_of
 from clew.unfold.between import between
@@ -103,7 +104,7 @@ def _after(node: Node, before: list[dict[str, Bound]]) -> dict[str, Bound]:
         return _in_order(operator, together)
     if isinstance(operator, Dedup) and not operator.within_watermark:
         return _without(together, "`dropDuplicates` without a watermark remembers rows for ever")
-    if isinstance(operator, (Pivot, MapGroups)):
+    if isinstance(operator, (Pivot, MapGroups, Through)):
         return _without(together, f"`{operator.kind}` has no window")
     return together
 

@@ -11,6 +11,7 @@ from clew.capture.pointers import PointersCapture
 from clew.capture.sets import SETS
 from clew.exceptions import CaptureRefusedError, WriterError
 from clew.operators.ordered import Ordered
+from clew.operators.through import Through
 from clew.unfold.reach import (
     has_stream_join,
     is_gathering,
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from clew.graph.node import Node
 
 CaptureName = Literal["auto", "off", "sets", "pointers", "intervals", "keys"]
+
+
+_LOOKED_UP = "the rows behind a result of `through` are looked up afterwards, not carried"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,8 @@ def choose(node: Node, wanted: CaptureName) -> Choice:
         known = ", ".join(f'"{each}"' for each in get_args(CaptureName))
         msg = f"`capture` is one of {known}; got {wanted!r}."
         raise WriterError(msg)
+    if wanted == "sets" and _looked_up_only(node):
+        raise CaptureRefusedError(wanted, _LOOKED_UP)
     if wanted in ("off", "sets"):
         return Choice(wanted, "asked for")
     if wanted == "auto":
@@ -67,10 +73,16 @@ def _automatic(node: Node) -> Choice:
     # Rows that wait to be joined take all that they carry into Spark's state.
     if not has_stream_join(node) and not any(is_gathering(each) for each in node.walk()):
         return Choice("sets", "each result is made from a few rows that the query itself decides")
+    if _looked_up_only(node):
+        return Choice("keys", _LOOKED_UP)
     why = _pointers(node) or _far_back(node)
     if why:
         return Choice("sets", why)
     return Choice("pointers", "the sources can be read again and the query gives the same twice")
+
+
+def _looked_up_only(node: Node) -> bool:
+    return any(isinstance(n.operator, Through) and n.plain.df.isStreaming for n in node.walk())
 
 
 def _far_back(node: Node) -> str | None:

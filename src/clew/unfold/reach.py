@@ -28,6 +28,7 @@ from clew.operators.ordered import Ordered
 from clew.operators.project import Project
 from clew.operators.setops import SetOperation
 from clew.operators.source import Source
+from clew.operators.through import Through
 from clew.unfold.between import between
 from clew.unfold.cover import Reach
 from clew.unfold.moments import is_of_moments, window_is_of_moments, window_of
@@ -210,7 +211,7 @@ def is_gathering(node: Node) -> bool:
         return operator.how == "semi" and operator.times is None
     if isinstance(operator, Dedup):
         return operator.contributes == "all"
-    gathers = (Aggregate, Pivot, MapGroups, Ordered)
+    gathers = (Aggregate, Pivot, MapGroups, Ordered, Through)
     return isinstance(operator, gathers) or _is_window_function(node)
 
 
@@ -282,6 +283,8 @@ def _length(node: Node, *, whole: bool, cell: int | None) -> int | None:
         if isinstance(operator, Join) and operator.how not in ("inner", "cross"):
             return None
         if isinstance(operator, Project) and operator.partition is not None:
+            return None
+        if isinstance(operator, Through):
             return None
         if isinstance(operator, Ordered) and operator.size_us is None:
             return None  # which rows are in a window depends on all that came before

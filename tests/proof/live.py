@@ -125,7 +125,7 @@ def outcomes(setting: Setting) -> Iterator[Outcome]:
                 yield check(name, _graph, setting, folder, domain, engine)
     if not setting.quick:
         # A query that carries sets finishes a part with each batch, so there are many steps.
-        write_input(setting.folder / "many", batches=30)
+        write_input(setting.folder / "many", batches=50)
         assert run(setting.folder / "many") == "finished"
         for engine in ENGINES:
             yield from _kills(setting, setting.folder / "many", engine)

@@ -54,7 +54,7 @@ def run(machine: Machine, members: Sequence[Member], chosen: random.Random) -> l
         found += machine.take(state, ready, until)
         due = machine.next_due(state)
         assert due is None or due > until
-        state = json.loads(json.dumps(state))
+        state = {} if machine.is_over(state) else json.loads(json.dumps(state))
     found += machine.take(state, [], None)
     return found
 
@@ -111,6 +111,29 @@ def test_a_join_looks_back_on_what_the_definition_says(seed: int) -> None:
             for due in found
         ]
         assert pairs == model.window_join(left, right, look, lambda a, b: True, new=False)
+
+
+@pytest.mark.parametrize(
+    ("machine", "over"),
+    [
+        (TimeWindow(10), 15),
+        (ClockWindow(10, 4), 16),
+        (WindowJoin(Lookback(time=10), Lookback(time=3)), 15),
+        (WindowJoin(Lookback(rows=2), Lookback(rows=2)), None),
+        (CountWindow(2), None),
+    ],
+)
+def test_what_can_matter_no_more_is_forgotten(machine: Machine, over: int | None) -> None:
+    """Nobody remembers a key for ever that has no more rows, if a window is one of time."""
+    state: dict[str, Any] = {}
+    list(machine.take(state, [Member(0, "a"), Member(5, "b")], 5))
+    moments = []
+    while not machine.is_over(state) and (due := machine.next_due(state)) is not None:
+        moments.append(due)
+        list(machine.take(state, [], due))
+
+    assert machine.is_over(state) is (over is not None)
+    assert (moments[-1] if moments else None) == over
 
 
 def test_rows_are_in_order_by_time_then_content_then_id() -> None:

@@ -89,6 +89,20 @@ def test_the_rows_of_a_window_come_back_as_they_were(spark: SparkSession) -> Non
     assert str(made.r) == str(given)
 
 
+def test_moments_are_the_same_in_every_time_zone(spark: SparkSession) -> None:
+    rows = [{**end(), "rid": i, "ts": at(f"12:00:0{i}")} for i in range(4)]
+    frame = table(spark, rows).inOrder("meter").countWindow(2)
+    zone = "spark.sql.session.timeZone"
+    before = str(spark.conf.get(zone))
+    try:
+        spark.conf.set(zone, "America/New_York")
+        found = frame.selectExpr("ts = rows[1].ts AS same", "unix_seconds(ts) AS at").collect()
+    finally:
+        spark.conf.set(zone, before)
+    assert sorted(row.at - int(at("12:00:00").timestamp()) for row in found) == [1, 2, 3]
+    assert all(row.same for row in found)
+
+
 def test_order_is_by_time_then_content(spark: SparkSession) -> None:
     rows = [(3, 1, "b"), (1, 2, "c"), (2, 1, "a")]
     df = spark.createDataFrame(

@@ -59,8 +59,12 @@ class Machine(ABC):
         """
 
     def next_due(self, state: State) -> int | None:
-        """Say at which moment something is due even if no row comes; None if nothing is."""
+        """Say at which moment something is to be done even if no row comes; None if nothing is."""
         return None
+
+    def is_over(self, state: State) -> bool:
+        """Tell whether nothing is remembered that could ever matter."""
+        return False
 
 
 def in_order(members: Iterable[Member]) -> list[Member]:
@@ -111,7 +115,15 @@ class TimeWindow(Machine):
             held.append(member)
             _forget(held, member.time - self.size)
             yield Due(member.time, tuple(held))
+        _forget_until(held, until, self.size)
         state["held"] = list(held)
+
+    def next_due(self, state: State) -> int | None:
+        # By then no row that comes can look back on those that are there.
+        return _last(state) + self.size if state.get("held") else None
+
+    def is_over(self, state: State) -> bool:
+        return not state["held"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +157,9 @@ class ClockWindow(Machine):
 
     def next_due(self, state: State) -> int | None:
         return state["next"] if state.get("held") else None
+
+    def is_over(self, state: State) -> bool:
+        return not state["held"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +259,22 @@ class WindowJoin(Machine):
                     held.popleft()
             if all(lanes):
                 yield Due(time, (*lanes[0], *lanes[1]))
+        for held, side in zip(lanes, (self.left, self.right), strict=True):
+            if side.time is not None:
+                _forget_until(held, until, side.time)
         state.update(left=list(lanes[0]), right=list(lanes[1]))
+
+    def next_due(self, state: State) -> int | None:
+        sides = (("left", self.left), ("right", self.right))
+        times = [
+            _last(state, name) + side.time
+            for name, side in sides
+            if side.time is not None and state.get(name)
+        ]
+        return max(times, default=None)
+
+    def is_over(self, state: State) -> bool:
+        return not state["left"] and not state["right"]
 
 
 def _read(state: State, name: str = "held") -> Iterator[Member]:
@@ -255,6 +285,18 @@ def _forget(held: deque[Member], before: int) -> None:
     """Leave behind the rows before some moment; they are in order."""
     while held and held[0].time < before:
         held.popleft()
+
+
+def _forget_until(held: deque[Member], until: int | None, size: int) -> None:
+    """Leave behind what a row that comes after some moment cannot look back on."""
+    if until is not None:
+        _forget(held, until - size + 1)
+
+
+def _last(state: State, name: str = "held") -> int:
+    """Return the time of the last row that is remembered."""
+    time: int = state[name][-1][0]
+    return time
 
 
 def _gap(one: Decimal, other: Decimal) -> Decimal:

@@ -105,16 +105,20 @@ class _Process(StatefulProcessor):
         due = self._machine.next_due(state)
         if not ready and (due is None or due > until):
             return  # another timer of this batch has done it
-        yield _frame(self._machine.take(state, ready, until))
+        made = _frame(self._machine.take(state, ready, until))
         later = [m for m in waiting if m.time > until]
         self._waiting.clear()
         if later:
             self._waiting.put([tuple(m) for m in later])
-        self._memory.update((json.dumps(state),))
+        if self._machine.is_over(state):
+            self._memory.clear()
+        else:
+            self._memory.update((json.dumps(state),))
         moments = [*[m.time for m in later], self._machine.next_due(state)]
         known = [moment for moment in moments if moment is not None]
         if known:
             self._wake(min(known))
+        yield made
 
     def close(self) -> None:
         pass

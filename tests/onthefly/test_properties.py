@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import clew
-from clew.exceptions import PropertyError
+from clew.exceptions import PropertyError, UnknownStreamError
 from clew.testing import read_batches, write_batches
 from frames import READINGS, READINGS_DDL, at, scattered
 
@@ -247,6 +247,25 @@ def test_only_what_meets_the_condition_is_delivered(
     kept = spark.table("much").collect()
     assert {(r["window"]["start"], r["meter"]): r["kwh_sum"] for r in kept} == wanted
     spark.sql("DROP TABLE much")
+
+
+def test_a_store_s_stream_can_be_subscribed_to(
+    spark: SparkSession, table: Frame, tmp_path: Path
+) -> None:
+    frame = by_minute(with_all(table))
+    frame.write.provenance(str(tmp_path), name="minutes").format("noop").mode("append").save()
+    made: list[Row] = []
+
+    prov = clew.open(tmp_path)
+    assert prov.subscribe("minutes", "kwh_sum", made.append, where="kwh_sum > 5") is None
+    expected = {k: sum(r["kwh"] for r in rows) for k, rows in groups().items()}
+    wanted = {k: total for k, total in expected.items() if total > 5}
+    assert wanted
+    assert {(r["window"]["start"], r["meter"]): r["kwh_sum"] for r in made} == wanted
+    with pytest.raises(PropertyError, match="no property `warmth`"):
+        prov.subscribe("minutes", "warmth", made.append)
+    with pytest.raises(UnknownStreamError):
+        prov.subscribe("hours", "kwh_sum", made.append)
 
 
 @pytest.mark.parametrize(

@@ -181,6 +181,29 @@ def test_a_source_that_changed_meanwhile_shows(spark: SparkSession, tmp_path: Pa
     assert prov.replay(trace).same, "the trace has the rows as they were"
 
 
+def test_times_stay_what_they_were_in_every_zone(spark: SparkSession, tmp_path: Path) -> None:
+    """Points in time and wall clocks, also inside of other values, through a store and back."""
+    columns = (
+        "1 AS id, timestamp '2026-01-01 12:00:00Z' AS ts, timestamp_ntz '2026-01-01 09:00:00' AS "
+        "wall, named_struct('t', timestamp '2026-01-01 12:00:01Z', 'w', timestamp_ntz "
+        "'2026-01-01 09:00:01') AS inside, array(timestamp '2026-01-01 12:00:02Z') AS list"
+    )
+    zone = "spark.sql.session.timeZone"
+    before = str(spark.conf.get(zone))
+    try:
+        spark.conf.set(zone, "America/New_York")
+        traced = clew.trace(spark.sql(f"SELECT {columns}"), "times", id=["id"], event_time="ts")
+        frame = traced.withColumn("hours", F.expr("hour(wall) * 100 + hour(inside.w)"))
+        writer = frame.write.provenance(str(tmp_path), name="out", capture="sets")
+        writer.format("noop").mode("append").save()
+        prov = clew.open(tmp_path, pipelines={"out": frame})
+        found = prov.replay(prov.backward("out", prov.rows("out")[0]))
+        assert (found.unchanged, found.differences) == (1, ())
+        assert prov.replay("out").same
+    finally:
+        spark.conf.set(zone, before)
+
+
 def test_what_cannot_be_run_again_is_said(spark: SparkSession, tmp_path: Path) -> None:
     prov = ran(spark, tmp_path, sums, "keys")
     trace = prov.backward("out", prov.rows("out", limit=1)[0])

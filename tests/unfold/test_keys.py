@@ -52,7 +52,7 @@ def stream(spark: SparkSession, folder: Path) -> Frame:
 def test_the_answers_are_those_of_sets(
     spark: SparkSession, tmp_path: Path, query: Callable[[Frame], Frame]
 ) -> None:
-    write_batches(tmp_path / "in", READINGS, scattered(17, 5, rows=8, late=30))
+    write_batches(tmp_path / "in", READINGS, scattered(17, 3, rows=14, late=30))
     frame = query(stream(spark, tmp_path / "in"))
     stores = {capture: tmp_path / capture for capture in ("sets", "keys")}
     for capture, store in stores.items():

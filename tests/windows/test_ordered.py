@@ -44,24 +44,24 @@ def test_over_a_table(spark: SparkSession, tmp_path: Path, case: Case) -> None:
     assert len(expected) > 5
     frame = case.build(table(spark, rows))
 
-    for capture in ("sets", "pointers"):
-        found = found_in(case, batch_traces(frame, tmp_path / capture, capture=capture))
-        assert found == expected, capture
-    batch_traces(frame, tmp_path / "intervals", capture="intervals")
-    store = tmp_path / "intervals" / "prov"
-    clew.open(store, pipelines={"out": frame}).unfold("out")
-    assert found_in(case, all_traces(store, "out")) == expected
+    # All captures take all windows in the proof; here each takes some.
+    other = ("pointers", "intervals", "keys")[CASES.index(case) % 3]
+    for capture in ("sets", other):
+        batch_traces(frame, tmp_path / capture, capture=capture)
+        store = tmp_path / capture / "prov"
+        clew.open(store, pipelines={"out": frame}).unfold("out")
+        assert found_in(case, all_traces(store, "out")) == expected, capture
 
 
 @pytest.mark.parametrize(
     ("number", "capture"),
-    [(0, "pointers"), (2, "intervals"), (3, "sets"), (4, "pointers"), (5, "sets"), (6, "pointers")],
+    [(0, "pointers"), (2, "intervals"), (3, "sets"), (6, "keys")],
     ids=lambda v: CASES[v].name if isinstance(v, int) else v,
 )
 def test_over_a_stream_that_is_stopped_and_goes_on(
     spark: SparkSession, tmp_path: Path, number: int, capture: str
 ) -> None:
-    first = readings(SEED + number, 5, rows=10)
+    first = readings(SEED + number, 4, rows=12)
     runs = [first[:2], [*first[2:], [end()]]]
     expected = expected_of(CASES[number], runs)
     assert expected != expected_of(CASES[number], runs, stream=False), "no row is late"

@@ -43,7 +43,9 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Row as SparkRow
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from clew.frame.frame import TracedFrame
     from clew.graph.node import Node
@@ -443,6 +445,43 @@ class Provenance:
             )
             raise QueryError(msg)
         return self._replay_trace(what, tolerance)
+
+    def subscribe(
+        self,
+        stream: str,
+        prop: str,
+        to: Callable[[SparkRow], None] | str | Mapping[str, str],
+        *,
+        where: Column | str | None = None,
+        checkpoint: str | None = None,
+        trigger: Mapping[str, Any] | None = None,
+    ) -> StreamingQuery | None:
+        """Deliver results of a stream whose property meets a condition, while they are made.
+
+        The pipeline that fills the stream is run beside it, with its properties and without any
+        store; the same as `subscribe` on its traced frame.
+
+        Args:
+            stream: The stream of the results.
+            prop: The property, as declared with `.property(...)`.
+            to: A function that is called with each result, the name of a table, or options of
+                Spark's Kafka sink.
+            where: The condition, over the result's columns and its properties; all if left out.
+            checkpoint: Where Spark keeps how far the delivery is.
+            trigger: When to deliver, as Spark's `trigger` takes it.
+
+        Returns:
+            The running delivery of a stream; None for a table, which is delivered on return.
+
+        Raises:
+            UnknownStreamError: The store has no such stream.
+            ReplayError: The pipeline is not known.
+            PropertyError: There is no such property.
+        """
+        from clew.run.subscribe import subscribe
+
+        node = self._pipeline_of(stream)
+        return subscribe(node, prop, where=where, to=to, checkpoint=checkpoint, trigger=trigger)
 
     def _replay_stream(
         self,

@@ -241,25 +241,48 @@ def _kept_fields() -> Iterator[T.StructField]:
 def _frame(source: Source, table: pa.Table) -> DataFrame:
     renamed = {"_clew_a": KEPT_A, "_clew_b": KEPT_B, "_clew_segment": KEPT_SEGMENT}
     columns = [*renamed, *source.origin.schema.names]
-    given = _in_utc(table.select(columns)).rename_columns([renamed.get(c, c) for c in columns])
-    df = source.df.sparkSession.createDataFrame(given)
-    users = [_cast(f) for f in source.origin.schema.fields]
-    return df.select(*users, *[named(c) for c in _KEPT])
+    given = _in_utc(table.select(columns), source.origin.schema)
+    given = given.rename_columns([renamed.get(c, c) for c in columns])
+    # Said, not guessed: Spark takes a time without a zone for one in the session's.
+    users = [T.StructField(f.name, _nullable(f.dataType)) for f in source.origin.schema.fields]
+    schema = T.StructType([*_kept_fields(), *users])
+    return source.df.sparkSession.createDataFrame(given, schema)
+
+
+def _nullable(kind: T.DataType) -> T.DataType:
+    """Allow nulls everywhere, since the store does."""
+    if isinstance(kind, T.StructType):
+        return T.StructType([T.StructField(f.name, _nullable(f.dataType)) for f in kind.fields])
+    if isinstance(kind, T.ArrayType):
+        return T.ArrayType(_nullable(kind.elementType))
+    if isinstance(kind, T.MapType):
+        return T.MapType(kind.keyType, _nullable(kind.valueType))
+    return kind
 
 
 def _cast(field: T.StructField) -> Column:
     return named(field.name).cast(field.dataType).alias(field.name)
 
 
-def _in_utc(table: pa.Table) -> pa.Table:
+def _in_utc(table: pa.Table, schema: T.StructType) -> pa.Table:
     """Say of points in time that they are in UTC, which is what the store means."""
-    fields = [
-        f.with_type(pa.timestamp(f.type.unit, "UTC"))
-        if pa.types.is_timestamp(f.type) and f.type.tz is None
-        else f
-        for f in table.schema
-    ]
+    kinds = {f.name: f.dataType for f in schema.fields}
+    fields = [f.with_type(_zoned(f.type, kinds.get(f.name))) for f in table.schema]
     return table.cast(pa.schema(fields))
+
+
+def _zoned(kind: pa.DataType, wanted: T.DataType | None) -> pa.DataType:
+    """Give times a zone where Spark has a point in time, and none where it has a wall clock."""
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp(kind.unit, "UTC" if isinstance(wanted, T.TimestampType) else None)
+    if pa.types.is_struct(kind) and isinstance(wanted, T.StructType):
+        inside = {f.name: f.dataType for f in wanted.fields}
+        return pa.struct([f.with_type(_zoned(f.type, inside.get(f.name))) for f in kind])
+    if pa.types.is_list(kind) and isinstance(wanted, T.ArrayType):
+        return pa.list_(_zoned(kind.value_type, wanted.elementType))
+    if pa.types.is_map(kind) and isinstance(wanted, T.MapType):
+        return pa.map_(kind.key_type, _zoned(kind.item_type, wanted.valueType))
+    return kind
 
 
 def _with_ids(source: Source) -> DataFrame:

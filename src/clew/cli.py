@@ -116,17 +116,9 @@ def _rows(provenance: Provenance, options: argparse.Namespace) -> None:
         _print_lines(found.lines(limit, _HINT))
 
 
-def _backward(provenance: Provenance, options: argparse.Namespace) -> None:
-    trace = provenance.backward(
-        options.stream, options.row, options.scope, intermediate=options.intermediate
-    )
-    _print_trace(trace, options)
-
-
-def _forward(provenance: Provenance, options: argparse.Namespace) -> None:
-    trace = provenance.forward(
-        options.stream, options.row, options.scope, intermediate=options.intermediate
-    )
+def _trace(provenance: Provenance, options: argparse.Namespace) -> None:
+    ask = provenance.backward if options.direction == "backward" else provenance.forward
+    trace = ask(options.stream, options.row, options.scope, intermediate=options.intermediate)
     _print_trace(trace, options)
 
 
@@ -313,9 +305,9 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     _add_streams(commands)
     _add_rows(commands)
-    _add_trace(commands, "backward", _backward, "find the rows that a row was made from", "car=7")
+    _add_trace(commands, "backward", "find the rows that a row was made from", "car=7")
     where = "part-0.parquet:17"
-    _add_trace(commands, "forward", _forward, "find the results that a row took part in", where)
+    _add_trace(commands, "forward", "find the results that a row took part in", where)
     _add_unfold(commands)
     _add_replay(commands)
     _add_live(commands)
@@ -371,9 +363,10 @@ def _add_rows(commands: Any) -> None:
     _add_json(parser)
 
 
-def _add_trace(commands: Any, name: str, run: Any, help_text: str, row: str) -> None:
+def _add_trace(commands: Any, name: str, help_text: str, row: str) -> None:
     stream = "stopped" if name == "backward" else "reports"
-    parser = _add(commands, name, run, help_text, f"clew {name} prov/ {stream} {row}")
+    parser = _add(commands, name, _trace, help_text, f"clew {name} prov/ {stream} {row}")
+    parser.set_defaults(direction=name)
     parser.add_argument("stream", metavar="STREAM", help="the stream of the row")
     parser.add_argument("row", metavar="ROW", help=_ROW_HELP)
     parser.add_argument(

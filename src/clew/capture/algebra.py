@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from clew.graph.columns import JSON, named
+from clew.graph.columns import ID_A, ID_B, JSON, identify, named, own_id
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame, WindowSpec
     from pyspark.sql.types import DataType, StructType
@@ -32,6 +32,8 @@ Field = tuple[str, "DataType"]
 
 LEFT = "_clew_l"
 RIGHT = "_clew_r"
+_OF_A = "_clew_of_a"
+_OF_B = "_clew_of_b"
 
 
 def left(column: str) -> str:
@@ -147,6 +149,35 @@ class Groups:
 
 
 @dataclass(frozen=True, slots=True)
+class Related:
+    """Rows that come from rows of other frames in a way that only a condition tells.
+
+    Attributes:
+        rows: The rows, without any annotation.
+        keys: What identifies one of them.
+        sides: The frames: what their rows carry, and how those behind each row are found.
+    """
+
+    rows: DataFrame
+    keys: Sequence[Typed]
+    sides: Sequence[tuple[Annotation, Callable[[], Members]]]
+
+    def with_ids(self) -> DataFrame:
+        """Return the rows with their ids."""
+        return self.rows.withColumns(own_id(self.keys))
+
+
+def looked_up(rows: DataFrame, members: Members, values: Mapping[str, Column]) -> DataFrame:
+    """Add to rows with ids what aggregates make of the members of each; null if it has none."""
+    a, b = identify(members.keys)
+    ids = {_OF_A: a, _OF_B: b}
+    aggregates = [value.alias(name) for name, value in values.items()]
+    behind = members.rows.withColumns(ids).groupBy(*ids).agg(*aggregates)
+    same = (named(_OF_A) == named(ID_A)) & (named(_OF_B) == named(ID_B))
+    return rows.join(behind, same, "left").drop(*ids)
+
+
+@dataclass(frozen=True, slots=True)
 class Admission:
     """Which rows a stateful step takes in, and their annotation inside it."""
 
@@ -238,21 +269,8 @@ class Capture(ABC):
         """Read the annotation back from a list of such texts; `by` is what the function made."""
 
     @abstractmethod
-    def relate(
-        self,
-        sides: Sequence[Annotation],
-        rows: DataFrame,
-        keys: Sequence[Typed],
-        members: Sequence[Callable[[], Members]],
-    ) -> tuple[DataFrame, Annotation]:
-        """Rows come from rows of other frames in a way that only a condition tells.
-
-        Args:
-            sides: The annotations of the frames.
-            rows: The rows that are made, without any annotation.
-            keys: What identifies one of them.
-            members: For each frame, finds its rows behind each row.
-        """
+    def relate(self, made: Related) -> tuple[DataFrame, Annotation]:
+        """Rows come from rows of other frames in a way that only a condition tells."""
 
     def assemble(
         self, before: Annotation, rows: DataFrame, packed: str, by: Sequence[Typed]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-    from clew.capture.algebra import Field, Groups, Members, Origin, Typed
+    from clew.capture.algebra import Field, Groups, Origin, Related, Typed
 
 LOW = "_clew_lo_"
 HIGH = "_clew_hi_"
@@ -156,17 +156,10 @@ class IntervalsCapture(Capture):
         after = _spans(before.streams, timed(before), unique=False)
         return Move(after, (own_id([(ids_text(parsed), T.StringType()), *by]), read))
 
-    def relate(
-        self,
-        sides: Sequence[Annotation],
-        rows: DataFrame,
-        keys: Sequence[Typed],
-        members: Sequence[Callable[[], Members]],
-    ) -> tuple[DataFrame, Annotation]:
+    def relate(self, made: Related) -> tuple[DataFrame, Annotation]:
         # Where the rows behind a row lie is not known, so the sources have no span from here on.
-        streams = tuple(dict.fromkeys(s for side in sides for s in side.streams))
-        after = _spans(streams, (), unique=True)
-        return rows.withColumns(own_id(keys)), after
+        streams = tuple(dict.fromkeys(s for side, _ in made.sides for s in side.streams))
+        return made.with_ids(), _spans(streams, (), unique=True)
 
 
 INTERVALS = IntervalsCapture()

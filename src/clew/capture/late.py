@@ -19,11 +19,11 @@ from clew.capture.algebra import Admission, Annotation, Capture, Move, left, rig
 from clew.graph.columns import named
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from pyspark.sql import Column, DataFrame
 
-    from clew.capture.algebra import Field, Gathering, Groups, Members, Origin, Typed
+    from clew.capture.algebra import Field, Gathering, Groups, Origin, Related, Typed
 
 LATE = "_clew_late"
 """The watermark that a row's batch judged lateness by, in microseconds; null if none did."""
@@ -97,14 +97,9 @@ class WithoutLate(Capture):
     ) -> Move:
         return self._passed(self._inner.mark(_bare(before), name, columns, time), before)
 
-    def relate(
-        self,
-        sides: Sequence[Annotation],
-        rows: DataFrame,
-        keys: Sequence[Typed],
-        members: Sequence[Callable[[], Members]],
-    ) -> tuple[DataFrame, Annotation]:
-        return self._inner.relate([_bare(side) for side in sides], rows, keys, members)
+    def relate(self, made: Related) -> tuple[DataFrame, Annotation]:
+        # Rows were admitted before, so none of the sides brings how late it is.
+        return self._inner.relate(made)
 
     def pack(self, before: Annotation, groups: Groups | None = None) -> Column:
         text = self._inner.pack(_bare(before), groups)

@@ -9,11 +9,11 @@ from pyspark.sql import functions as F
 from clew.capture.algebra import Annotation, Capture, Gathering, Move
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from pyspark.sql import Column, DataFrame
 
-    from clew.capture.algebra import Field, Groups, Members, Origin, Typed
+    from clew.capture.algebra import Field, Groups, Origin, Related, Typed
 
 _NOTHING = Annotation()
 
@@ -53,14 +53,8 @@ class Off(Capture):
     ) -> Move:
         return Move(_NOTHING)
 
-    def relate(
-        self,
-        sides: Sequence[Annotation],
-        rows: DataFrame,
-        keys: Sequence[Typed],
-        members: Sequence[Callable[[], Members]],
-    ) -> tuple[DataFrame, Annotation]:
-        return rows, _NOTHING
+    def relate(self, made: Related) -> tuple[DataFrame, Annotation]:
+        return made.rows, _NOTHING
 
     def pack(self, before: Annotation, groups: Groups | None = None) -> Column:
         return F.lit("")

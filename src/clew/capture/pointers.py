@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-    from clew.capture.algebra import Field, Groups, Members, Origin, Typed
+    from clew.capture.algebra import Field, Groups, Members, Origin, Related, Typed
 
 GROUP_A = "_clew_group_a"
 GROUP_B = "_clew_group_b"
@@ -162,16 +162,10 @@ class PointersCapture(IntervalsCapture):
         after = _pointers(plain.annotation, (slot,))
         return Move(after, (*plain.steps, {pointer(0, "a"): a, pointer(0, "b"): b}))
 
-    def relate(
-        self,
-        sides: Sequence[Annotation],
-        rows: DataFrame,
-        keys: Sequence[Typed],
-        members: Sequence[Callable[[], Members]],
-    ) -> tuple[DataFrame, Annotation]:
-        df, plain = super().relate(sides, rows, keys, members)
+    def relate(self, made: Related) -> tuple[DataFrame, Annotation]:
+        df, plain = super().relate(made)
         slots = []
-        for side, find in zip(sides, members, strict=True):
+        for side, find in made.sides:
             assert isinstance(side, Pointers)
             slots.append(Slot("group", self._next_level()))
             if self._contents:

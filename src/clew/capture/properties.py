@@ -14,18 +14,19 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from clew.capture.algebra import Annotation, Capture, Gathering, Move, left, right
+from clew.capture.algebra import Annotation, Capture, Gathering, Move, left, looked_up, right
 from clew.exceptions import PropertyError
-from clew.graph.columns import ID_A, ID_B, JSON, identify, named, own_id
+from clew.graph.columns import ID_A, ID_B, JSON, named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame
 
-    from clew.capture.algebra import Field, Groups, Members, Origin, Typed
+    from clew.capture.algebra import Field, Groups, Members, Origin, Related, Typed
 
 VALUE = "_clew_v_"
+_MORE = "_clew_more_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,51 +196,37 @@ class PropertiesCapture(Capture):
         values = {value_column(p): _folded(packed, p, m, kind) for p, m in known.merges.items()}
         return Move(before, (values,))
 
-    def relate(
-        self,
-        sides: Sequence[Annotation],
-        rows: DataFrame,
-        keys: Sequence[Typed],
-        members: Sequence[Callable[[], Members]],
-    ) -> tuple[DataFrame, Annotation]:
-        lost = [prop for side in sides for prop in _known(side).merges]
-        if lost and rows.isStreaming:
+    def relate(self, made: Related) -> tuple[DataFrame, Annotation]:
+        after = _with({}, {})
+        for side, _ in made.sides:
+            after = _of_both(after, side)
+        if after.merges and made.rows.isStreaming:
             msg = (
-                f"property `{lost[0]}` does not pass a function of your own on a stream: which "
-                "rows a result comes from is looked up afterwards.\n\nBegin it behind `through`."
+                f"property `{next(iter(after.merges))}` does not pass a function of your own on a "
+                "stream: which rows a result comes from is looked up afterwards.\n\n"
+                "Begin it behind `through`."
             )
             raise PropertyError(msg)
-        after = _with({}, {})
-        for side in sides:
-            after = _of_both(after, side)
-        df = rows.withColumns(own_id(keys))
-        for number, (side, find) in enumerate(zip(sides, members, strict=True)):
-            df = _looked_up(df, side, find(), number)
+        df = made.with_ids()
+        for side, find in made.sides:
+            df = _merged(df, _known(side).merges, find())
         return df.drop(ID_A, ID_B), after
 
 
 PROPERTIES = PropertiesCapture()
 
 
-def _looked_up(df: DataFrame, side: Annotation, found: Members, number: int) -> DataFrame:
+def _merged(df: DataFrame, merges: Mapping[str, Merge], members: Members) -> DataFrame:
     """Merge the values of the rows behind each row into what it has already."""
-    merges = _known(side).merges
     if not merges:
         return df
-    ids = [f"_clew_of_{number}_{half}" for half in "ab"]
-    names = {p: f"_clew_of_{number}_{p}" for p in merges}
-    rows = found.rows.withColumns(dict(zip(ids, identify(found.keys), strict=True)))
-    values = [_together(p, m).alias(names[p]) for p, m in merges.items()]
-    made = rows.groupBy(*ids).agg(*values)
-    made = made.withColumns({names[p]: m.gathered(named(names[p])) for p, m in merges.items()})
-    out = df.join(made, (named(ids[0]) == named(ID_A)) & (named(ids[1]) == named(ID_B)), "left")
-    merged = {
-        value_column(p): m.pair(p, named(value_column(p)), named(names[p]))
-        if value_column(p) in df.columns
-        else named(names[p])
-        for p, m in merges.items()
-    }
-    return out.withColumns(merged).drop(*ids, *names.values())
+    more = {p: _MORE + p for p in merges}
+    out = looked_up(df, members, {more[p]: _together(p, m) for p, m in merges.items()})
+    values: dict[str, Column] = {}
+    for prop, merge in merges.items():
+        name, new = value_column(prop), merge.gathered(named(more[prop]))
+        values[name] = merge.pair(prop, named(name), new) if name in df.columns else new
+    return out.withColumns(values).drop(*more.values())
 
 
 def _known(annotation: Annotation) -> Properties:

@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from clew.capture.algebra import Annotation, Capture, Gathering, Move, left, right
-from clew.graph.columns import ID_A, ID_B, JSON, identify, ids_text, named, own_id, quote
+from clew.capture.algebra import Annotation, Capture, Gathering, Move, left, looked_up, right
+from clew.graph.columns import ID_A, ID_B, JSON, ids_text, named, own_id, quote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame
 
-    from clew.capture.algebra import Field, Groups, Members, Origin, Typed
+    from clew.capture.algebra import Field, Groups, Origin, Related, Typed
 
 FROM = "_clew_from_"
-_MINE = "_clew_of_{}_{}"
+_MORE = "_clew_more_"
 
 _LONG = T.LongType()
 _ELEMENT = [
@@ -157,47 +157,26 @@ class SetsCapture(Capture):
         steps = _without_repeats(types, frozenset(before.streams))
         return Move(after, (own_id([(ids_text(parsed), T.StringType()), *by]), read, *steps))
 
-    def relate(
-        self,
-        sides: Sequence[Annotation],
-        rows: DataFrame,
-        keys: Sequence[Typed],
-        members: Sequence[Callable[[], Members]],
-    ) -> tuple[DataFrame, Annotation]:
+    def relate(self, made: Related) -> tuple[DataFrame, Annotation]:
         types: dict[str, T.StructType] = {}
-        df = rows.withColumns(own_id(keys))
-        for number, (side, find) in enumerate(zip(sides, members, strict=True)):
-            found = find()
-            own = [(_MINE.format(number, half), half) for half in (ID_A, ID_B)]
-            ids = dict(zip((name for name, _ in own), identify(found.keys), strict=True))
-            gathered = {s: _MINE.format(number, s) for s in side.streams}
-            lists = [
-                F.flatten(F.collect_list(named(from_column(s)))).alias(name)
-                for s, name in gathered.items()
-            ]
-            behind = found.rows.withColumns(ids).groupBy(*ids).agg(*lists)
-            same = [named(name) == named(half) for name, half in own]
-            df = df.join(behind, same[0] & same[1], "left").drop(*ids)
+        df = made.with_ids()
+        for side, find in made.sides:
             kinds = _types(side)
-            df = df.withColumns(
-                {
-                    from_column(s): _with(
-                        df, from_column(s), F.coalesce(named(n), _empty(kinds[s]))
-                    )
-                    for s, n in gathered.items()
-                }
-            ).drop(*gathered.values())
+            lists = {_MORE + s: F.flatten(F.collect_list(named(from_column(s)))) for s in kinds}
+            df = looked_up(df, find(), lists)
+            more = {s: F.coalesce(named(_MORE + s), _empty(kind)) for s, kind in kinds.items()}
+            # The sides may share a source.
+            joined = {
+                from_column(s): F.concat(named(from_column(s)), new) if s in types else new
+                for s, new in more.items()
+            }
+            df = df.withColumns(joined).drop(*lists)
             types |= kinds
         after = _sets(unique=True, types=types, repeats=list(types))
         return Move(after, _without_repeats(types, frozenset(types))).apply(df, ()), after
 
 
 SETS = SetsCapture()
-
-
-def _with(df: DataFrame, name: str, more: Column) -> Column:
-    """Add to a list that rows may have already."""
-    return F.concat(named(name), more) if name in df.columns else more
 
 
 def _field(name: str) -> Callable[[Column], Column]:

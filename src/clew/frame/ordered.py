@@ -12,7 +12,7 @@ from pyspark.sql import types as T
 from clew.exceptions import ColumnError, GraphError
 from clew.graph.columns import WATERMARK
 from clew.graph.duration import micros
-from clew.operators.ordered import Lane, Ordered, is_number, ordered
+from clew.operators.ordered import Lane, Ordered, is_number, kind_of, ordered
 from clew.operators.source import Source
 from clew.windows.machines import (
     BoundedSort,
@@ -94,7 +94,7 @@ class OrderedRows:
             slide: How far windows are apart; by default as far as they reach.
             into: The column that will hold the window's rows, in order.
         """
-        kind = self._kind(column, "valueWindow")
+        kind = kind_of(self._node, column, "valueWindow")
         if not is_number(kind):
             msg = (
                 f"`valueWindow` needs a number or a time, and `{column}` is {kind.simpleString()}."
@@ -116,7 +116,7 @@ class OrderedRows:
                 what follows, since the rows' own need not be in order any more.
         """
         _at_least(slack, 0, "slack")
-        kind = self._kind(by, "boundedSort")
+        kind = kind_of(self._node, by, "boundedSort")
         if not is_number(kind) and not isinstance(kind, T.StringType):
             msg = f"`boundedSort` cannot compare `{by}`, which is {kind.simpleString()}."
             raise ColumnError(msg)
@@ -178,15 +178,6 @@ class OrderedRows:
     ) -> TracedFrame:
         operator = Ordered(machine, (self._lane,), name, into, value)
         return _traced(ordered([self._node], operator))
-
-    def _kind(self, column: str, verb: str) -> T.DataType:
-        if column not in self._node.columns:
-            msg = (
-                f"`{verb}` needs the column `{column}`, which the frame does not have; it has "
-                f"{', '.join(f'`{c}`' for c in self._node.columns)}."
-            )
-            raise ColumnError(msg)
-        return self._node.schema[column].dataType
 
 
 def in_order(node: Node, keys: Sequence[str], time: str | None) -> OrderedRows:
@@ -261,7 +252,5 @@ def _lookbacks(
             _at_least(each, 1, "rows")
         return Lookback(rows=counts[0]), Lookback(rows=counts[1])
     assert within is not None
-    lengths = within if isinstance(within, tuple) else (within, within)
-    return Lookback(time=_length(lengths[0], "within")), Lookback(
-        time=_length(lengths[1], "within")
-    )
+    one, other = within if isinstance(within, tuple) else (within, within)
+    return Lookback(time=_length(one, "within")), Lookback(time=_length(other, "within"))

@@ -17,9 +17,10 @@ from pyspark.sql import types as T
 
 from clew.capture.algebra import Groups, Members, left, right
 from clew.exceptions import BeyondRowError, ColumnError, GraphError
-from clew.graph.columns import ID_A, ID_B, WATERMARK, is_hidden, named, quote, sole
+from clew.graph.columns import ID_A, ID_B, WATERMARK, is_hidden, named, sole
 from clew.graph.node import Annotated, Node
 from clew.graph.plan import change, describe
+from clew.operators.admit import admitted
 from clew.operators.aggregate import Aggregate
 from clew.operators.keep import shown
 
@@ -96,17 +97,11 @@ class Join:
 
     def _pairs(self, first: Annotated, second: Annotated, capture: Capture) -> Annotated:
         if self.times is not None:
-            first = _admitted(first, self.times[0], capture)
-            second = _admitted(second, self.times[1], capture)
+            first = admitted(first, self.times[0], capture)
+            second = admitted(second, self.times[1], capture)
         move = capture.pair(first.annotation, second.annotation)
         joined = _sided(first, left).join(_sided(second, right), self.on, self.how)
         return _merged(joined, move, first, second, (*first.references, *second.references))
-
-
-def _admitted(frame: Annotated, time: str | None, capture: Capture) -> Annotated:
-    admission = capture.admit(frame.annotation, quote(time) if time else None)
-    df = admission.apply(frame.df, frame.annotation.columns)
-    return replace(frame, df=df, annotation=admission.annotation)
 
 
 def _sided(frame: Annotated, side: Callable[[str], str]) -> DataFrame:

@@ -14,8 +14,9 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from clew.exceptions import ColumnError, GraphError
-from clew.graph.columns import JSON, WATERMARK, named, quote, refuse_reserved, sole, user_columns
+from clew.graph.columns import JSON, WATERMARK, named, refuse_reserved, sole, user_columns
 from clew.graph.node import Annotated, Node
+from clew.operators.admit import admitted
 from clew.windows.machines import (
     BoundedSort,
     ClockWindow,
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from clew.capture.algebra import Annotation, Capture, Move
     from clew.model import Exactness
 
-On = "Callable[[Column, Column], Column]"
 Pairs = Literal["new", "all"]
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -123,7 +123,7 @@ class Ordered:
     def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
         schemas = [_users(each.df) for each in inputs]
         taken = [
-            _admitted(frame, lane.time, capture)
+            admitted(frame, lane.time, capture)
             for frame, lane in zip(inputs, self.lanes, strict=True)
         ]
         given, annotation = self._given(taken, capture)
@@ -225,11 +225,6 @@ def _users(df: DataFrame) -> T.StructType:
     return T.StructType([f for f in df.schema.fields if f.name in users])
 
 
-def _admitted(frame: Annotated, time: str, capture: Capture) -> Annotated:
-    admission = capture.admit(frame.annotation, quote(time))
-    return Annotated(admission.apply(frame.df, frame.annotation.columns), admission.annotation)
-
-
 def _read(made: DataFrame, schema: T.StructType) -> DataFrame:
     rows = F.transform(named(ROWS), lambda one: F.from_json(one, schema, JSON))
     return made.select(named(AT), rows.alias(ROWS), named(NOTES))
@@ -243,6 +238,21 @@ def _comparable(df: DataFrame, column: str) -> Column:
     if isinstance(kind, T.DateType):
         return F.unix_date(named(column))
     return named(column)
+
+
+def kind_of(node: Node, column: str, verb: str) -> T.DataType:
+    """Return the type of a column that a verb needs.
+
+    Raises:
+        ColumnError: The frame does not have it.
+    """
+    if column not in node.columns:
+        msg = (
+            f"`{verb}` needs the column `{column}`, which the frame does not have; it has "
+            f"{', '.join(f'`{c}`' for c in node.columns)}."
+        )
+        raise ColumnError(msg)
+    return node.schema[column].dataType
 
 
 def is_number(kind: T.DataType) -> bool:
@@ -283,14 +293,9 @@ def _taken(node: Node, operator: Ordered) -> set[str]:
 
 def _check_columns(node: Node, lane: Lane, name: str) -> None:
     sole(node.columns, name)
-    for column in (*lane.keys, lane.time):
-        if column not in node.columns:
-            msg = (
-                f"`{name}` needs the column `{column}`, which the frame does not have; it has "
-                f"{', '.join(f'`{c}`' for c in node.columns)}."
-            )
-            raise ColumnError(msg)
-    kind = node.schema[lane.time].dataType
+    for key in lane.keys:
+        kind_of(node, key, name)
+    kind = kind_of(node, lane.time, name)
     if not isinstance(kind, T.TimestampType):
         msg = (
             f"rows are put in order by `{lane.time}`, which is {kind.simpleString()} and no "

@@ -15,12 +15,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from clew.capture.algebra import Members
+from clew.capture.algebra import Members, Related
 from clew.capture.late import LATE
 from clew.exceptions import ColumnError, GraphError
 from clew.graph.columns import named, quote, refuse_reserved, sole, user_columns
 from clew.graph.node import Annotated, Node
+from clew.operators.admit import admitted
 from clew.operators.groups import key_name
+from clew.operators.keep import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -53,47 +55,40 @@ class Through:
     ancestors: tuple[Column, ...]
     name: str
     late: Late = "refuse"
+    kind: ClassVar[str] = "through"
     exactness: ClassVar[Exactness] = "exact"
 
     @property
-    def kind(self) -> str:
-        return "through"
-
-    @property
     def label(self) -> str:
-        from clew.operators.keep import shown
-
         how = "; ".join(shown(each) for each in self.ancestors)
         return f"{self.name} by {', '.join(self.keys)}, from rows where {how}"
 
     def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
-        taken = []
-        for each in inputs:
-            admission = capture.admit(each.annotation, None)
-            judged = each.df
-            if LATE in each.annotation.columns and self.late == "refuse":
-                judged = judged.filter(self._in_time(judged))
-            rows = admission.apply(judged, each.annotation.columns)
-            taken.append(Annotated(rows, admission.annotation))
+        taken = [admitted(self._judged(each), None, capture) for each in inputs]
         made = self.function(*[_users(each.df) for each in taken])
         kinds = {f.name: f.dataType for f in made.schema.fields}
         keys: list[Typed] = [(quote(k), kinds[k]) for k in self.keys]
-        members = [
-            partial(self._members, made, each, condition)
+        sides = [
+            (each.annotation, partial(self._members, made, each, condition))
             for each, condition in zip(taken, self.ancestors, strict=True)
         ]
-        return Annotated(*capture.relate([each.annotation for each in taken], made, keys, members))
+        return Annotated(*capture.relate(Related(made, keys, sides)))
+
+    def _judged(self, frame: Annotated) -> Annotated:
+        """Stop at a row that may have come too late: whether the function took it is not known."""
+        if LATE not in frame.annotation.columns or self.late == "kept":
+            return frame
+        return frame.with_df(frame.df.filter(self._in_time(frame.df)))
 
     def _in_time(self, df: DataFrame) -> Column:
-        """Stop at a row that may have come too late: whether the function took it is not known."""
         kinds = ((f.name, f.dataType) for f in _users(df).schema.fields)
         times = [named(n) for n, kind in kinds if isinstance(kind, T.TimestampType)]
         late = named(LATE)
         doubtful = late.isNotNull()
         if times:
-            doubtful = F.coalesce(
-                F.least(*times, times[0]) <= F.timestamp_micros(late), F.lit(False)
-            )
+            # Spark's `least` wants two columns or more.
+            earliest = F.least(*times, times[0])
+            doubtful = F.coalesce(earliest <= F.timestamp_micros(late), F.lit(False))
         stop = F.raise_error(F.lit(_LATE.format(self.name))).cast("boolean")
         return F.when(doubtful, stop).otherwise(F.lit(True))
 

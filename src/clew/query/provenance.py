@@ -436,15 +436,19 @@ class Provenance:
                 gone.
             QueryError: The trace does not begin at the sources of one query.
         """
+        from clew.query.replay import replay_stream, replay_trace, stream_of
+
+        snapshot = self._store.snapshot()
         if not isinstance(what, Trace):
-            return self._replay_stream(what, period, what_if, tolerance)
+            node = self._pipeline_of(what)
+            return replay_stream(snapshot, what, node, period, what_if, tolerance)
         if period is not None or what_if is not None:
             msg = (
                 "`period` and `what_if` are about the results of a stream.\n\n"
                 'Write `prov.replay("stream", period=..., what_if=...)`.'
             )
             raise QueryError(msg)
-        return self._replay_trace(what, tolerance)
+        return replay_trace(snapshot, what, self._pipeline_of(stream_of(what)), tolerance)
 
     def subscribe(
         self,
@@ -482,41 +486,6 @@ class Provenance:
 
         node = self._pipeline_of(stream)
         return subscribe(node, prop, where=where, to=to, checkpoint=checkpoint, trigger=trigger)
-
-    def _replay_stream(
-        self,
-        stream: str,
-        period: tuple[str | dt.datetime, str | dt.datetime] | None,
-        what_if: Mapping[str, Callable[[DataFrame], DataFrame]] | None,
-        tolerance: float,
-    ) -> Replay:
-        from clew.query.replay import micros_of, outcome
-        from clew.run.rerun import rerun
-        from clew.unfold.cover import Span
-
-        span = None if period is None else Span(micros_of(period[0]), micros_of(period[1]))
-        node = self._pipeline_of(stream)
-        compared = rerun(self._store.root, stream, node, span, what_if, tolerance)
-        return outcome(stream, compared, changed_input=what_if is not None)
-
-    def _replay_trace(self, trace: Trace, tolerance: float) -> Replay:
-        from clew.query.replay import outcome
-        from clew.run.rerun import rerun_rows
-
-        if len(trace.results.streams) > 1:
-            msg = "a trace with results of several streams is replayed stream by stream."
-            raise QueryError(msg)
-        stream = trace.results.streams[0] if len(trace.results) else trace.stream
-        node = self._pipeline_of(stream)
-        compared = rerun_rows(
-            self._store.root,
-            stream,
-            node,
-            {each.stream: each.table for each in trace.sources.contents},
-            [(each.a, each.b) for each in trace.results.ids()],
-            tolerance,
-        )
-        return outcome(stream, compared, changed_input=False)
 
     def _pipeline_of(self, stream: str) -> Node:
         snapshot = self._store.snapshot()

@@ -11,7 +11,16 @@ from clew.model import RowId
 from clew.query import show
 
 if TYPE_CHECKING:
-    from clew.unfold.rerun import Compared
+    from collections.abc import Callable, Mapping
+
+    from pyspark.sql import DataFrame
+
+    from clew.graph.node import Node
+    from clew.query.trace import Trace
+    from clew.store.reader import Snapshot
+    from clew.unfold.compare import Compared
+
+Moment = str | dt.datetime
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 _SHOWN = 10
@@ -103,8 +112,47 @@ class Replay:
         return "\n".join(lines)
 
 
-def outcome(stream: str, compared: Compared, *, changed_input: bool) -> Replay:
-    """Put a comparison into the words of an answer."""
+def replay_stream(
+    snapshot: Snapshot,
+    stream: str,
+    node: Node,
+    period: tuple[Moment, Moment] | None,
+    what_if: Mapping[str, Callable[[DataFrame], DataFrame]] | None,
+    tolerance: float,
+) -> Replay:
+    """Make the results of a stream again from its sources; see `Provenance.replay`."""
+    from clew.run.rerun import rerun
+    from clew.unfold.cover import Span
+
+    span = None if period is None else Span(_micros(period[0]), _micros(period[1]))
+    compared = rerun(snapshot, stream, node, span, what_if, tolerance)
+    return _outcome(stream, compared, changed_input=what_if is not None)
+
+
+def replay_trace(snapshot: Snapshot, trace: Trace, node: Node, tolerance: float) -> Replay:
+    """Make the results of a trace again from the rows in it; see `Provenance.replay`."""
+    from clew.run.rerun import rerun_rows
+
+    stream = stream_of(trace)
+    rows = {each.stream: each.table for each in trace.sources.contents}
+    ids = [(each.a, each.b) for each in trace.results.ids()]
+    compared = rerun_rows(snapshot, stream, node, rows, ids, tolerance)
+    return _outcome(stream, compared, changed_input=False)
+
+
+def stream_of(trace: Trace) -> str:
+    """Return the one stream that the results of a trace belong to.
+
+    Raises:
+        QueryError: There are several.
+    """
+    if len(trace.results.streams) > 1:
+        msg = "a trace with results of several streams is replayed stream by stream."
+        raise QueryError(msg)
+    return trace.results.streams[0] if len(trace.results) else trace.stream
+
+
+def _outcome(stream: str, compared: Compared, *, changed_input: bool) -> Replay:
     found = tuple(
         Difference(RowId(stream, each.a, each.b), each.before, each.after)
         for each in compared.changed
@@ -112,7 +160,7 @@ def outcome(stream: str, compared: Compared, *, changed_input: bool) -> Replay:
     return Replay(stream, compared.same, found, changed_input)
 
 
-def micros_of(moment: str | dt.datetime) -> int:
+def _micros(moment: Moment) -> int:
     """Read a moment, in UTC unless it says otherwise, as microseconds since 1970.
 
     Raises:

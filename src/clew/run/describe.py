@@ -27,7 +27,7 @@ def describe_streams(
     graph = _graph(node)
     numbers = {each.id: number for number, each in enumerate(node.walk())}
     frames = [n for n in node.walk() if isinstance(n.operator, Named)]
-    shape = shape_of(node)
+    shape = _shape(node, graph)
     runs = [{"run": run, "started": now(), "graph": shape, "checkpoint": checkpoint}]
     filled = {
         "writer": writer,
@@ -47,10 +47,13 @@ def describe_streams(
 
 def shape_of(node: Node) -> str:
     """Return a hash of a pipeline's operators, parameters and columns, to tell versions apart."""
+    return _shape(node, _graph(node))
+
+
+def _shape(node: Node, graph: dict[str, Any]) -> str:
     numbers = {each.id: number for number, each in enumerate(node.walk())}
-    text = json.dumps(_graph(node), sort_keys=True)
     # Nodes are numbered anew in each process, and so are references to their columns.
-    text = renumbered(text, numbers)
+    text = renumbered(json.dumps(graph, sort_keys=True), numbers)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

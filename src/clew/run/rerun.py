@@ -11,19 +11,11 @@ from clew.operators.source import Source
 from clew.operators.through import Through
 from clew.run.describe import shape_of
 from clew.store.commit import read_stream
-from clew.store.layout import ROWS, batches_folder, parse_batch_folder, quote_name, read_json
+from clew.unfold.around import around
 from clew.unfold.arrivals import kept_offsets, read_arrivals
-from clew.unfold.rerun import (
-    Compared,
-    changed_by,
-    compare,
-    over_period,
-    over_rows,
-    results_of,
-    stored_results,
-    suffices,
-    within,
-)
+from clew.unfold.compare import Compared, compare
+from clew.unfold.rerun import Period, changed_by, over_rows, results_of, stored_results, suffices
+from clew.unfold.tables import as_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -33,12 +25,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from clew.graph.node import Node
+    from clew.store.reader import Snapshot
     from clew.unfold.cover import Span
     from clew.unfold.tables import Tables
 
 
 def rerun(
-    root: Path,
+    snapshot: Snapshot,
     stream: str,
     node: Node,
     span: Span | None,
@@ -48,7 +41,7 @@ def rerun(
     """Compute the results of a stream again, over its sources or over changed ones, and compare.
 
     Args:
-        root: The store.
+        snapshot: The state of the store.
         stream: The results.
         node: The query.
         span: Only results of this period.
@@ -58,10 +51,12 @@ def rerun(
     Raises:
         ReplayError: It is another query than the one that ran, or it ran several times.
     """
-    _check_same(root, stream, node)
-    tables, closed = _tables(root, stream, node, span)
+    _check_same(snapshot.root, stream, node)
+    where = None if span is None else around(node)
+    period = None if span is None or where is None else Period(span, where)
+    tables, closed = _tables(snapshot, stream, node, period)
     if what_if is None:
-        before = stored_results(node, root, _files(root, stream))
+        before = stored_results(node, _files(snapshot, stream))
     else:
         before = results_of(tables, closed)
         tables = changed_by(tables, what_if)
@@ -69,11 +64,13 @@ def rerun(
     if what_if is None and any(isinstance(n.operator, Through) for n in node.walk()):
         # Which results a function of the user's still holds back, only the function knows.
         after = after.join(before.select("a", "b"), ["a", "b"], "left_semi")
-    return compare(within(before, node, span), within(after, node, span), tolerance)
+    if period is not None:
+        before, after = period.keep(before), period.keep(after)
+    return compare(before, after, tolerance)
 
 
 def rerun_rows(
-    root: Path,
+    snapshot: Snapshot,
     stream: str,
     node: Node,
     rows: Mapping[str, pa.Table],
@@ -82,11 +79,10 @@ def rerun_rows(
 ) -> Compared:
     """Make some results again from the source rows behind them, and compare.
 
-    Where the rows alone could be mistaken for those of other windows, the sources around them are
-    read instead.
+    Where the rows alone could be mistaken for those of other windows, the sources are read instead.
 
     Args:
-        root: The store.
+        snapshot: The state of the store.
         stream: The results.
         node: The query.
         rows: The source rows, by source.
@@ -96,7 +92,7 @@ def rerun_rows(
     Raises:
         ReplayError: It is another query than the one that ran.
     """
-    _check_same(root, stream, node)
+    _check_same(snapshot.root, stream, node)
     own = {n.operator.origin.name for n in node.walk() if isinstance(n.operator, Source)}
     strange = sorted(set(rows) - own)
     if strange:
@@ -109,17 +105,20 @@ def rerun_rows(
     if suffices(node):
         after = results_of(over_rows(node, rows))
     else:
-        tables, closed = _tables(root, stream, node, None)
+        tables, closed = _tables(snapshot, stream, node, None)
         after = results_of(tables, closed)
-    before = stored_results(node, root, _files(root, stream))
+    before = stored_results(node, _files(snapshot, stream))
     spark = node.plain.df.sparkSession
     wanted = F.broadcast(spark.createDataFrame(list(ids), "a bigint, b bigint").dropDuplicates())
     return compare(before.join(wanted, ["a", "b"]), after.join(wanted, ["a", "b"]), tolerance)
 
 
-def _tables(root: Path, stream: str, node: Node, span: Span | None) -> tuple[Tables, int | None]:
+def _tables(
+    snapshot: Snapshot, stream: str, node: Node, period: Period | None
+) -> tuple[Tables, int | None]:
     """Read the sources again as the last run read them; also return how far it closed windows."""
-    runs = (read_stream(root, stream) or {}).get("runs", [])
+    covers = {} if period is None else period.covers(node)
+    runs = (read_stream(snapshot.root, stream) or {}).get("runs", [])
     if len(runs) > 1 and node.plain.df.isStreaming:
         msg = (
             f"`{stream}` was filled by {len(runs)} runs with checkpoints of their own, which may "
@@ -128,25 +127,18 @@ def _tables(root: Path, stream: str, node: Node, span: Span | None) -> tuple[Tab
         raise ReplayError(msg)
     checkpoint = runs[-1].get("checkpoint") if runs else None
     if checkpoint is None:
-        return over_period(node, span, None, None), None
+        return as_tables(node, covers), None
     run = runs[-1]["run"]
     spark = node.plain.df.sparkSession
-    arrivals = read_arrivals(spark, checkpoint, kept_offsets(root, stream, run))
-    names = [parse_batch_folder(p.stem) for p in batches_folder(root, stream).glob("*.json")]
-    last = max((name[1] for name in names if name is not None and name[0] == run), default=None)
+    arrivals = read_arrivals(spark, checkpoint, kept_offsets(snapshot.root, stream, run))
+    last = max((b.number for b in snapshot.batches.get(stream, ()) if b.run == run), default=None)
     closed = None if last is None else arrivals.batches[last].watermark_ms * 1000
-    return over_period(node, span, arrivals, last), closed
+    return as_tables(node, covers, arrivals, last), closed
 
 
-def _files(root: Path, stream: str) -> list[str]:
-    """List the files with the committed rows of a stream."""
-    own = f"/{quote_name(stream)}/"
-    return [
-        file
-        for path in sorted(batches_folder(root, stream).glob("*.json"))
-        for file in read_json(path)["files"]
-        if file.startswith(ROWS) and own in file[file.index("/", len(ROWS) + 1) :]
-    ]
+def _files(snapshot: Snapshot, stream: str) -> Sequence[str]:
+    """List the files with a stream's rows that its own query wrote; others may keep copies."""
+    return snapshot.row_files(stream, snapshot.batches.get(stream, ())).paths
 
 
 def _check_same(root: Path, stream: str, node: Node) -> None:

@@ -131,14 +131,14 @@ def _aggregated(aggregate: Aggregate, before: dict[str, Bound]) -> dict[str, Bou
     size = window_size(aggregate)
     if size is None:
         return _without(before, f"`{aggregate.label}` has no window")
-    return {name: replace(_more(b, size), by_arrival=False) for name, b in before.items()}
+    return _windowed(before, size)
 
 
 def _in_order(operator: Ordered, before: dict[str, Bound]) -> dict[str, Bound]:
     size = operator.size_us
     if size is None:
         return _without(before, f"`{operator.name}` keeps rows until enough others have come")
-    return {name: replace(_more(b, size), by_arrival=False) for name, b in before.items()}
+    return _windowed(before, size)
 
 
 def _joined(
@@ -156,6 +156,11 @@ def _joined(
     tables = {name for side in static for name in side}
     why = "any later row of the stream may be joined with it"
     return {**together, **_without({n: together[n] for n in tables}, why)}
+
+
+def _windowed(before: Mapping[str, Bound], size: int) -> dict[str, Bound]:
+    """Let rows wait in a window, which is sure to drop those that come too late."""
+    return {name: replace(_more(b, size), by_arrival=False) for name, b in before.items()}
 
 
 def _more(bound: Bound, micros: int) -> Bound:

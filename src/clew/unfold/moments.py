@@ -45,17 +45,12 @@ def window_is_of_moments(node: Node) -> bool:
     return window is not None and _gives(node.inputs[0], window["time"], of_window=False)
 
 
-def holds_moment(node: Node, column: str, *, of_window: bool) -> bool:
-    """Tell whether a column of a result says when its source rows were: a time, or a window."""
-    return _holds(node, column, of_window=of_window)
-
-
 def is_of_moments(node: Node) -> bool:
     """Tell whether rows are put in order by a time of the sources."""
     operator = node.operator
     assert isinstance(operator, Ordered)
     sides = zip(node.inputs, operator.lanes, strict=True)
-    return all(_holds(side, lane.time, of_window=False) for side, lane in sides)
+    return all(holds_moment(side, lane.time, of_window=False) for side, lane in sides)
 
 
 def _gives(node: Node, text: str, *, of_window: bool) -> bool:
@@ -68,23 +63,26 @@ def _gives(node: Node, text: str, *, of_window: bool) -> bool:
     """
     found = None if of_window else _OF_WINDOW.match(text)
     if found:
-        return _holds(node, found["window"] or found["struct"], of_window=True)
-    return bool(_NAME.match(text)) and _holds(node, text, of_window=of_window)
+        return holds_moment(node, found["window"] or found["struct"], of_window=True)
+    return bool(_NAME.match(text)) and holds_moment(node, text, of_window=of_window)
 
 
-def _holds(node: Node, column: str, *, of_window: bool) -> bool:
-    """Follow a column that holds a time, or a window, to where it comes from."""
+def holds_moment(node: Node, column: str, *, of_window: bool) -> bool:
+    """Tell whether a column holds a time of the sources, or a window over one.
+
+    It is followed to where it comes from.
+    """
     operator = node.operator
     if column not in node.columns:
         return False
     if isinstance(operator, Source):
         return not of_window and span_column(operator.origin) == column
     if isinstance(operator, (Keep, Named, Property)):
-        return _holds(node.inputs[0], column, of_window=of_window)
+        return holds_moment(node.inputs[0], column, of_window=of_window)
     if isinstance(operator, Reshape) and operator.verb in (*_RENAMES, "drop"):
         at = node.columns.index(column)
         name = column if operator.verb == "drop" else node.inputs[0].columns[at]
-        return _holds(node.inputs[0], name, of_window=of_window)
+        return holds_moment(node.inputs[0], name, of_window=of_window)
     if isinstance(operator, Project):
         return _computed(node, operator, column, of_window=of_window)
     if isinstance(operator, Aggregate):
@@ -92,10 +90,12 @@ def _holds(node: Node, column: str, *, of_window: bool) -> bool:
     if isinstance(operator, Ordered):
         return not of_window and column == operator.moment and is_of_moments(node)
     if isinstance(operator, Union):
-        return all(_holds(side, name, of_window=of_window) for side, name in both(node, column))
+        return all(
+            holds_moment(side, name, of_window=of_window) for side, name in both(node, column)
+        )
     if isinstance(operator, Join):
         sides = [side for side in node.inputs if column in side.columns]
-        return all(_holds(side, column, of_window=of_window) for side in sides)
+        return all(holds_moment(side, column, of_window=of_window) for side in sides)
     return False
 
 

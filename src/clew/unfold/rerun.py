@@ -1,16 +1,13 @@
-"""Run a query again over chosen source rows, and compare what comes out with what was there.
+"""Run a query again over chosen source rows.
 
 The rows are those of a trace, those of a period, or those of a period after somebody has added,
-removed or changed some. Results are told apart by their ids, which are made of what a result is
-made from; so a result that differs is found beside the one that it was.
+removed or changed some.
 """
 
 from __future__ import annotations
 
-import json
-import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import functions as F
@@ -20,52 +17,24 @@ from clew.capture.keys import KEYS
 from clew.capture.late import LATE, WithoutLate
 from clew.capture.sets import content
 from clew.exceptions import ReplayError
-from clew.graph.columns import ID_A, ID_B, JSON, id_texts, is_hidden, named, quote
+from clew.graph.columns import ID_A, ID_B, id_texts, is_hidden, named, quote
 from clew.graph.node import interpret, rebuilt
 from clew.operators.source import Source
 from clew.sources.identity import KEPT_A, KEPT_B, KEPT_SEGMENT, KeptIdentity
-from clew.unfold.around import around
 from clew.unfold.cover import Cover, Span
 from clew.unfold.reach import reach
-from clew.unfold.tables import Tables, as_tables
+from clew.unfold.tables import Tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from pyspark.sql import Column, DataFrame
 
     from clew.graph.node import Node, Operator
-    from clew.unfold.arrivals import Arrivals
+    from clew.unfold.around import Around
 
-WhatIf = "Mapping[str, Callable[[DataFrame], DataFrame]]"
 _KEPT = (KEPT_A, KEPT_B, KEPT_SEGMENT)
 _ADDED = "what if"
-
-
-@dataclass(frozen=True, slots=True)
-class Changed:
-    """A result that is not as it was.
-
-    Attributes:
-        a: The first half of its id.
-        b: The second half.
-        before: What it was; None if it was not there.
-        after: What it is now; None if it is not there any more.
-    """
-
-    a: int
-    b: int
-    before: dict[str, Any] | None
-    after: dict[str, Any] | None
-
-
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """How results compare: how many are the same, and those that are not."""
-
-    same: int
-    changed: tuple[Changed, ...]
 
 
 def suffices(node: Node) -> bool:
@@ -111,24 +80,32 @@ def over_rows(node: Node, rows: Mapping[str, pa.Table]) -> Tables:
     return Tables(rebuilt(node, sources))
 
 
-def over_period(
-    node: Node, span: Span | None, arrivals: Arrivals | None, last: int | None
-) -> Tables:
-    """Read the sources again, as far as results of a period need them.
+@dataclass(frozen=True, slots=True)
+class Period:
+    """The results between two moments, of a query whose results say when they were.
 
-    Args:
-        node: The query.
-        span: The period; None for all.
-        arrivals: When rows came in, of a stream.
-        last: The last batch.
+    Attributes:
+        span: The moments.
+        where: The results' column that says when, and how far from it their source rows lie.
     """
-    where = around(node)
-    near = reach(node, whole=True)
-    covers: dict[str, Cover] = {}
-    if span is not None and where is not None and near.length is not None:
-        wider = Span(span.low - where.micros - near.length, span.high + where.micros + near.length)
-        covers = {source: Cover((wider,)) for source in where.sources}
-    return as_tables(node, covers, arrivals, last)
+
+    span: Span
+    where: Around
+
+    def keep(self, rows: DataFrame) -> DataFrame:
+        """Keep the results of the period."""
+        time = F.col("row").getField(self.where.column)
+        micros = F.unix_micros(time.getField("end") if self.where.is_window else time)
+        return rows.filter((micros >= self.span.low) & (micros <= self.span.high))
+
+    def covers(self, node: Node) -> dict[str, Cover]:
+        """Say which parts of the sources the results of the period need."""
+        near = reach(node, whole=True).length
+        if near is None:
+            return {}
+        around = self.where.micros + near
+        part = Cover((Span(self.span.low - around, self.span.high + around),))
+        return dict.fromkeys(self.where.sources, part)
 
 
 def changed_by(tables: Tables, what_if: Mapping[str, Callable[[DataFrame], DataFrame]]) -> Tables:
@@ -140,7 +117,6 @@ def changed_by(tables: Tables, what_if: Mapping[str, Callable[[DataFrame], DataF
     Raises:
         ReplayError: There is no such source, or a column is gone.
     """
-    sources: dict[int, Operator] = {}
     names = {n.operator.origin.name for n in tables.node.walk() if isinstance(n.operator, Source)}
     for name in what_if:
         if name not in names:
@@ -149,17 +125,17 @@ def changed_by(tables: Tables, what_if: Mapping[str, Callable[[DataFrame], DataF
                 f"{', '.join(f'`{each}`' for each in sorted(names))}."
             )
             raise ReplayError(msg)
-    late = list(tables.late)
+    sources: dict[int, Operator] = {}
     for each in tables.node.walk():
         source = each.operator
         if isinstance(source, Source) and source.origin.name in what_if:
             changed = what_if[source.origin.name](_with_ids(source))
             sources[each.id] = _replaced(source, changed)
-    return Tables(rebuilt(tables.node, sources), tuple(late))
+    return replace(tables, node=rebuilt(tables.node, sources))
 
 
 def results_of(tables: Tables, closed_us: int | None = None) -> DataFrame:
-    """Compute the results: `a`, `b`, the row as text, and the columns themselves."""
+    """Compute the results: `a`, `b` and, as a struct in the store's form, `row`."""
     capture = WithoutLate(KEYS, tables.late, closed_us)
     df = interpret(tables.node, capture, check=False).df
     users = [(f.name, f.dataType) for f in df.schema.fields if not is_hidden(f.name)]
@@ -167,69 +143,14 @@ def results_of(tables: Tables, closed_us: int | None = None) -> DataFrame:
     return df.select(named(ID_A).alias("a"), named(ID_B).alias("b"), F.expr(packed).alias("row"))
 
 
-def stored_results(node: Node, root: Path, files: Sequence[str]) -> DataFrame:
+def stored_results(node: Node, files: Sequence[str]) -> DataFrame:
     """Read the results that a store holds; of a row that was written again, the last."""
     spark = node.plain.df.sparkSession
     if not files:
         return results_of(over_rows(node, {}))
-    rows = spark.read.parquet(*[str(root / each) for each in files])
+    rows = spark.read.parquet(*files)
     last = F.max_by("row", F.col("_metadata.file_path")).alias("row")
     return rows.groupBy("a", "b").agg(last)
-
-
-def within(rows: DataFrame, node: Node, span: Span | None) -> DataFrame:
-    """Keep the results of a period, by the column that says when they were."""
-    where = around(node)
-    if span is None or where is None:
-        return rows
-    time = F.col("row").getField(where.column)
-    moment = time.getField("end") if where.is_window else time
-    micros = F.unix_micros(moment)
-    return rows.filter((micros >= span.low) & (micros <= span.high))
-
-
-def compare(before: DataFrame, after: DataFrame, tolerance: float) -> Compared:
-    """Compare results by id.
-
-    Args:
-        before: `a`, `b` and `row`.
-        after: The same.
-        tolerance: By how much floating-point numbers may differ, relative to their size: Spark may
-            add them up in another order.
-    """
-    joined = _texts(before, "before").join(_texts(after, "after"), ["a", "b"], "full")
-    marked = joined.withColumn("same", F.col("before").eqNullSafe(F.col("after")))
-    held = marked.persist()
-    try:
-        same = held.filter("same").count()
-        others = held.filter("NOT same").orderBy("a", "b").toArrow().to_pylist()
-    finally:
-        held.unpersist()
-    changed = []
-    for each in others:
-        was, now = (json.loads(each[k]) if each[k] else None for k in ("before", "after"))
-        if was is not None and now is not None and _close(was, now, tolerance):
-            same += 1
-        else:
-            changed.append(Changed(each["a"], each["b"], was, now))
-    return Compared(same, tuple(changed))
-
-
-def _texts(rows: DataFrame, name: str) -> DataFrame:
-    text = F.to_json(F.col("row"), JSON).alias(name)
-    # Rows with one id are equal, or the id would not be one.
-    return rows.select("a", "b", text).dropDuplicates(["a", "b"])
-
-
-def _close(one: Any, other: Any, tolerance: float) -> bool:
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_close(one[k], other[k], tolerance) for k in one)
-    if isinstance(one, list) and isinstance(other, list):
-        pairs = zip(one, other, strict=False)
-        return len(one) == len(other) and all(_close(x, y, tolerance) for x, y in pairs)
-    if isinstance(one, float) and isinstance(other, (float, int)):
-        return math.isclose(one, other, rel_tol=tolerance, abs_tol=0.0)
-    return bool(one == other)
 
 
 def _kept_fields() -> Iterator[T.StructField]:

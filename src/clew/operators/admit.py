@@ -1,0 +1,19 @@
+"""What a step that keeps state takes in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from clew.graph.columns import quote
+
+if TYPE_CHECKING:
+    from clew.capture.algebra import Capture
+    from clew.graph.node import Annotated
+
+
+def admitted(frame: Annotated, time: str | None, capture: Capture) -> Annotated:
+    """Leave out the rows that such a step would drop as late, by one of their columns if any."""
+    admission = capture.admit(frame.annotation, quote(time) if time else None)
+    df = admission.apply(frame.df, frame.annotation.columns)
+    return replace(frame, df=df, annotation=admission.annotation)

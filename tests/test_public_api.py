@@ -104,6 +104,7 @@ LAYERS = [
     {"operators"},
     {"store"},
     {"unfold"},
+    {"assertions"},
     {"live"},
     {"run"},
     {"frame"},

@@ -15,7 +15,8 @@ runs a callback elsewhere, so each one can be rebuilt from its positional argume
     ├── CaptureError                while provenance is carried
     │   ├── OpaqueOperatorError     (ValueError) a function that hides how rows follow
     │   ├── PropertyError           (ValueError) a property that cannot be merged or is not there
-    │   └── CaptureRefusedError     (ValueError) a way of capture that cannot serve this query
+    │   ├── CaptureRefusedError     (ValueError) a way of capture that cannot serve this query
+    │   └── AssertionsRefusedError  (ValueError) a stream whose rows cannot be recorded
     ├── RunError                    while a traced query is started or runs
     │   └── WriterError             (ValueError) a writer setting that cannot work
     ├── StoreError                  while a store is opened, read or written
@@ -134,6 +135,22 @@ class CaptureRefusedError(CaptureError, ValueError):
             f'`capture="{self.capture}"` cannot serve this query: {self.why}.\n\n'
             'Write `capture="sets"`, which carries the rows themselves, or leave `capture` out: '
             "clew then chooses by itself.\n\nMore: docs/how-to/choose-a-capture.md"
+        )
+
+
+class AssertionsRefusedError(CaptureError, ValueError):
+    """The rows of a stream cannot be recorded behind the query."""
+
+    def __init__(self, stream: str, why: str) -> None:
+        super().__init__(stream, why)
+        self.stream = stream
+        self.why = why
+
+    def __str__(self) -> str:
+        return (
+            f"the rows of stream `{self.stream}` cannot be recorded: {self.why}.\n\n"
+            'Name the streams to record and leave this one out: `assertions=["name", ...]`.\n\n'
+            "More: docs/how-to/record-keys.md"
         )
 
 

@@ -16,7 +16,7 @@ from clew.exceptions import GraphError
 from clew.graph.columns import named, reference_name, user_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
@@ -129,19 +129,27 @@ class Node:
         return StructType([f for f in plain.df.schema.fields if f.name not in hidden])
 
 
-def interpret(node: Node, capture: Capture, *, check: bool = True) -> Annotated:
+def interpret(
+    node: Node,
+    capture: Capture,
+    *,
+    check: bool = True,
+    after: Callable[[Node, Annotated], Annotated] | None = None,
+) -> Annotated:
     """Build the Spark DataFrame of a node under a capture method.
 
     Args:
         node: The node.
         capture: How provenance is carried.
         check: Compare the columns with those of the plain query.
+        after: Changes what a step has made before the next takes it.
     """
     built: dict[int, Annotated] = {}
     for each in node.walk():
         inputs = [built[i.id] for i in each.inputs]
         capture.enter(each.id)
-        built[each.id] = _with_references(each, each.operator.annotate(inputs, capture))
+        made = _with_references(each, each.operator.annotate(inputs, capture))
+        built[each.id] = made if after is None else after(each, made)
     out = built[node.id]
     if check and user_columns(out.df) != node.columns:
         msg = f"traced columns {user_columns(out.df)} are not those of the query, {node.columns}"

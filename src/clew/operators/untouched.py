@@ -20,13 +20,14 @@ def origin_of(node: Node, column: str) -> Source | None:
     None where it may have been changed on the way, or where rows of several frames come together.
     """
     while not isinstance(node.operator, Source):
-        if not _hands_on(node.operator, column):
+        if not hands_on(node.operator, column):
             return None
         [node] = node.inputs
     return node.operator
 
 
-def _hands_on(operator: Operator, column: str) -> bool:
+def hands_on(operator: Operator, column: str) -> bool:
+    """Tell whether a step is sure to leave a column as it is, under the same name."""
     if isinstance(operator, Project) and operator.partition is None:
         if isinstance(operator.columns, dict):
             return column.lower() not in (name.lower() for name in operator.columns)

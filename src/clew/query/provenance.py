@@ -22,6 +22,7 @@ from clew.exceptions import (
     UnknownStreamError,
 )
 from clew.live.horizon import horizon_of
+from clew.query.assertions import Assertions, Recording, assertions, recordings
 from clew.query.content import Question, fetch, ids_table, places_of, select
 from clew.query.erase import Erased, erase_content
 from clew.query.find import find, why_not_found
@@ -132,6 +133,26 @@ class Provenance:
         """
         with self._ask(stream) as question:
             return select(question, stream, where, order_by, limit)
+
+    def recordings(self) -> list[Recording]:
+        """List the streams whose rows were recorded, with how many there are."""
+        return recordings(self._store.root)
+
+    def assertions(self, stream: str, limit: int | None = _LIMIT) -> Assertions:
+        """Return the recorded rows of a stream: id, time, sequence number and delay.
+
+        They are there if the query was written with `.provenance(path, assertions=...)`.
+
+        Args:
+            stream: A source, a named frame, a result, or the stream behind a step (`"out.3"` for
+                step 3 of the query that fills `out`).
+            limit: At most so many rows; None for all. `total` has the number of all.
+
+        Raises:
+            UnknownStreamError: Nothing is recorded of such a stream.
+        """
+        with self._engine.session() as session:
+            return assertions(self._store.root, session, stream, limit)
 
     def row(self, stream: str, row: RowLike) -> Row:
         """Return one row with its content.
@@ -630,6 +651,9 @@ def _lacking(
     lacking: dict[str, pa.Table | None] = {}
     for writer in lazy:
         if writer == stream and walked.lost.num_rows:
+            if not question.snapshot.streams[stream].keeps_rows:
+                lacking[writer] = walked.lost
+                continue
             known = fetch(question, stream, walked.lost)
             if all(row.known for row in Rows([known])):
                 lacking[writer] = walked.lost

@@ -11,6 +11,8 @@ import uuid
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from clew.assertions.record import Recorder
+from clew.assertions.streams import describe_recorded, recorded_streams
 from clew.exceptions import WriterError
 from clew.graph.columns import sole
 from clew.graph.node import interpret
@@ -25,10 +27,11 @@ from clew.unfold.stage import Stage
 from clew.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import DataFrame, DataFrameWriter
 
+    from clew.assertions.streams import Content
     from clew.graph.node import Node
     from clew.unfold.choose import CaptureName
 
@@ -53,6 +56,8 @@ class TracedWriter:
         keep_id: bool = False,
         event_time: str | None = None,
         capture: CaptureName = "auto",
+        assertions: str | Sequence[str] | None = None,
+        content: Content = "first",
     ) -> TracedWriter:
         """Name the store that takes the provenance of this result.
 
@@ -62,9 +67,17 @@ class TracedWriter:
             keep_id: Add each row's id to the sink as a column `clew_id`.
             event_time: The result's column that says when it happened.
             capture: How provenance is carried, as for streams.
+            assertions: Also record the keys of the rows of these streams, or of `"all"` steps.
+            content: Of which recorded streams the rows themselves are kept, as for streams.
         """
         settings = place(
-            path, keep_id=keep_id, restart="append", event_time=event_time, capture=capture
+            path,
+            keep_id=keep_id,
+            restart="append",
+            event_time=event_time,
+            capture=capture,
+            assertions=assertions,
+            content=content,
         )
         kept = None if capture == "off" else settings
         return replace(self, _place=kept, _name=name or self._name)
@@ -178,9 +191,13 @@ class TracedWriter:
             raise WriterError(msg)
         check_id_column(self._node, settings)
         check_name(self._node, name)
+        root = settings.root
+        assert root is not None
         choice = choose(self._node, settings.capture)
+        which = settings.assertions
+        streams = recorded_streams(self._node, name, which, settings.event_time) if which else []
         rows = interpret(self._node, capture_of(choice.capture))
-        make_store(settings.root, __version__)
+        make_store(root, __version__)
         run = uuid.uuid4().hex[:8]
         # Computed once and cut off from its plan: nothing can compute it again, with other rows.
         copy = rows.df.drop(*rows.references).localCheckpoint(eager=True)
@@ -188,12 +205,14 @@ class TracedWriter:
         def write_all(clean: DataFrame, _: int) -> None:
             write(self._writer(clean))
             if self._mode == "overwrite":
-                forget_writer(settings.root, name)
+                forget_writer(root, name)
 
-        for stream in describe_streams(self._node, name, choice, run):
-            put_stream(settings.root, stream)
+        described = describe_streams(self._node, name, choice, run)
+        described[-1]["assertions"] = describe_recorded(streams, settings.content)
+        for stream in described:
+            put_stream(root, stream)
         job = BatchJob(
-            root=str(settings.root),
+            root=str(root),
             writer=name,
             run=run,
             sink=FunctionSink(write_all),
@@ -203,6 +222,8 @@ class TracedWriter:
             capture=choice.capture,
         )
         job(copy, 0)
-        remember(settings.root, name, Known(self._node, rows.annotation))
+        if streams:
+            Recorder(root, name, run, streams, settings.content, None).advance()
+        remember(root, name, Known(self._node, rows.annotation))
         if choice.capture == "pointers":
-            Stage(settings.root, name, run, self._node, None).unfold()
+            Stage(root, name, run, self._node, None).unfold()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import math
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -79,24 +80,24 @@ class BatchJob:
     def __call__(self, rows: DataFrame, batch: int) -> None:
         """Handle one batch; safe to call again for the same batch."""
         root = Path(self.root)
-        if is_committed(root, self.writer, self.run, batch):
-            # It was finished before, and Spark does not know. Its own state still has to take the
-            # batch in, and does so while the rows are computed.
-            rows.write.format("noop").mode("overwrite").save()
+        if self._is_done(root, rows, batch):
             return
-        reached("batch begun", batch)
         if self.stored is not None:
             if self._can_write(root, batch):
                 self._handle_stored(root, rows, batch, self.stored)
                 return
             rows = _as_users(rows, self.stored)
-        # Spark 4.3 fails to cache rows whose sort order names a column that they no longer have
-        # (a join by name); a coalesce, here one that changes nothing, forgets the order.
-        held = rows.coalesce(_ANY_NUMBER).persist()
-        try:
-            self._handle(root, held, batch)
-        finally:
-            held.unpersist()
+        with held(rows) as kept:
+            self._handle(root, kept, batch)
+
+    def _is_done(self, root: Path, rows: DataFrame, batch: int) -> bool:
+        """Tell whether a batch was finished before, and Spark does not know."""
+        if is_committed(root, self.writer, self.run, batch):
+            # Spark's own state still has to take the batch in, and does while rows are computed.
+            rows.write.format("noop").mode("overwrite").save()
+            return True
+        reached("batch begun", batch)
+        return False
 
     def _handle(self, root: Path, rows: DataFrame, batch: int) -> None:
         count = rows.count()
@@ -153,7 +154,7 @@ class BatchJob:
         put_rows(rows, folder, few=before is not None and before <= _FEW)
 
     def _commit(
-        self, root: Path, batch: int, count: int, edges: int | None, files: list[str]
+        self, root: Path, batch: int, count: int | None, edges: int | None, files: list[str]
     ) -> None:
         planned = read_offsets(self.checkpoint, batch)
         done = Commit(
@@ -227,6 +228,18 @@ class BatchJob:
             # A stream that feeds this query and is another's sink has its content there already,
             # but that store may be another one: keep it here as well.
             yield stream, source_rows(rows, stream)
+
+
+@contextmanager
+def held(rows: DataFrame) -> Iterator[DataFrame]:
+    """Keep the rows of a batch while they are used more than once."""
+    # Spark 4.3 fails to cache rows whose sort order names a column that they no longer have
+    # (a join by name); a coalesce, here one that changes nothing, forgets the order.
+    kept = rows.coalesce(_ANY_NUMBER).persist()
+    try:
+        yield kept
+    finally:
+        kept.unpersist()
 
 
 def _put(frame: DataFrame, folder: Path, count: int) -> int:

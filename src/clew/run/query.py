@@ -1,9 +1,9 @@
-"""A running query whose pointers are unfolded behind it.
+"""A running query behind which pointers are unfolded and keys recorded.
 
-The handle is Spark's own, with two differences: waiting for the query also waits until the edges of
-its last batch are stored, and an unfolding that failed is raised there. Unfolding runs in a thread
-of its own and takes the batches of several seconds at once, since each round costs a scan: a round
-that took long is followed by a longer pause.
+The handle is Spark's own, with two differences: waiting for the query also waits until the work on
+its last batch is done, and work that failed is raised there. It runs in a thread of its own and
+takes the batches of several seconds at once, since each round costs a scan: a round that took long
+is followed by a longer pause.
 """
 
 from __future__ import annotations
@@ -11,14 +11,12 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pyspark.sql.streaming.query import StreamingQuery
-
-    from clew.unfold.stage import Stage
 
 _log = logging.getLogger("clew")
 _LOOK_EVERY = 0.5
@@ -31,22 +29,36 @@ Which of the two weighs more was not settled: see docs/decisions/0004-unfolding.
 """
 
 
+class Work(Protocol):
+    """What is done behind a query with the batches that it has committed."""
+
+    @property
+    def writer(self) -> str:
+        """The query's stream."""
+
+    def is_due(self) -> bool:
+        """Tell whether there is anything to do."""
+
+    def advance(self) -> int:
+        """Do it, and return how much was written."""
+
+
 class Follower:
-    """Unfolds the batches of a query while it runs, and the rest when it has ended.
+    """Works on the batches of a query while it runs, and on the rest when it has ended.
 
     Args:
-        stage: What unfolds.
+        work: What is done, one after the other.
         is_active: Tells whether the query still runs.
         every: Seconds between two rounds, at least.
     """
 
-    def __init__(self, stage: Stage, is_active: Callable[[], bool], every: float) -> None:
-        self._stage = stage
+    def __init__(self, work: Sequence[Work], is_active: Callable[[], bool], every: float) -> None:
+        self._work = tuple(work)
         self._is_active = is_active
         self._every = every
         self._error: Exception | None = None
         self._thread = threading.Thread(
-            target=self._follow, name=f"clew-unfold-{stage.writer}", daemon=True
+            target=self._follow, name=f"clew-behind-{work[0].writer}", daemon=True
         )
         self._wake = threading.Event()
 
@@ -55,10 +67,10 @@ class Follower:
         self._thread.start()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the query has ended and all is unfolded.
+        """Wait until the query has ended and all work behind it is done.
 
         Raises:
-            ClewError: An unfolding failed; what is pending stays so until the query runs again.
+            ClewError: It failed; what is pending stays so until the query runs again.
         """
         self._wake.set()
         self._thread.join(timeout)
@@ -80,22 +92,27 @@ class Follower:
         self._round()
 
     def _round(self) -> None:
-        try:
-            if self._stage.pending() or self._stage.has_points:
-                self._stage.unfold()
-            self._error = None
-        except Exception as error:  # noqa: BLE001 (told to whoever waits)
-            # The kind of error only: its text may hold values of rows, which no log should.
-            _log.warning("unfolding %s failed: %s", self._stage.writer, type(error).__name__)
-            self._error = error
+        errors = [error for work in self._work if (error := _try(work)) is not None]
+        self._error = errors[0] if errors else None
+
+
+def _try(work: Work) -> Exception | None:
+    try:
+        if work.is_due():
+            work.advance()
+    except Exception as error:  # noqa: BLE001 (told to whoever waits)
+        # The kind of error only: its text may hold values of rows, which no log should.
+        _log.warning("work behind %s failed: %s", work.writer, type(error).__name__)
+        return error
+    return None
 
 
 class TracedQuery:
-    """Spark's `StreamingQuery`, followed by its unfolding.
+    """Spark's `StreamingQuery`, followed by the work behind it.
 
     Args:
         query: Spark's own handle.
-        follower: What unfolds behind it.
+        follower: What works behind it.
         sides: The side queries of connection points.
     """
 
@@ -134,7 +151,7 @@ class TracedQuery:
         return self._follower.wait(max(0.0, timeout - (time.monotonic() - began)))
 
     def stop(self) -> None:
-        """Stop the query; what it committed is unfolded before this returns."""
+        """Stop the query; the work on what it committed is done before this returns."""
         self._query.stop()
         self._end_sides()
         self._follower.wait()

@@ -9,14 +9,17 @@ from __future__ import annotations
 import logging
 import uuid
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, get_args
 
+from clew.assertions.record import Recorder
+from clew.assertions.streams import Content, describe_recorded, recorded_streams
 from clew.exceptions import StoreConflictError, WriterError
 from clew.graph.columns import is_hidden, sole
 from clew.graph.node import interpret
 from clew.run.describe import check_name, describe_streams
+from clew.run.modes import DeliverJob, PassJob, check_mode, with_property_values
 from clew.run.point import start_points
-from clew.run.provenance import BatchJob, is_kept_whole, sink_rows
+from clew.run.provenance import BatchJob, clean_rows, is_kept_whole, sink_rows
 from clew.run.query import Follower, TracedQuery
 from clew.run.sink import (
     FILE_FORMATS,
@@ -43,36 +46,50 @@ from clew.unfold.stage import Stage
 from clew.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from clew.assertions.streams import Recorded
     from clew.graph.node import Node
+    from clew.run.modes import Mode
     from clew.run.provenance import OnError
+    from clew.run.query import Work
+    from clew.run.subscribe import Receiver
     from clew.unfold.choose import CaptureName
 
 _log = logging.getLogger("clew")
 _MARK = "clew.json"
+_NOTES = "clew"
+"""The folder in the checkpoint of a query without a store that says which batches are done."""
 _UNFOLD_EVERY = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where provenance goes, and what happens when it cannot."""
+    """Where provenance goes, and what happens when it cannot.
 
-    root: Path
+    `root` is None for the modes that store nothing.
+    """
+
+    root: Path | None
     keep_id: bool
     on_error: OnError
     restart: str
     event_time: str | None
     capture: CaptureName = "auto"
     unfold: str = "here"
+    mode: Mode = "store"
+    assertions: str | tuple[str, ...] = ()
+    content: Content = "first"
+    to: Receiver | None = None
+    where: Column | str | None = None
 
 
 def place(
-    path: str,
+    path: str | None,
     *,
     keep_id: bool = False,
     on_error: OnError = "fail",
@@ -80,6 +97,11 @@ def place(
     event_time: str | None = None,
     capture: CaptureName = "auto",
     unfold: str = "here",
+    mode: Mode = "store",
+    assertions: str | Sequence[str] | None = None,
+    content: Content = "first",
+    to: Receiver | None = None,
+    where: Column | str | None = None,
 ) -> Place:
     """Check the settings of `.provenance(...)`.
 
@@ -95,7 +117,36 @@ def place(
     if unfold not in ("here", "later"):
         msg = f'`unfold` is "here" or "later"; got {unfold!r}.'
         raise WriterError(msg)
-    return Place(store_root(path), keep_id, on_error, restart, event_time, capture, unfold)
+    if content not in get_args(Content):
+        msg = f'`content` is "first" or "all"; got {content!r}.'
+        raise WriterError(msg)
+    check_mode(mode, path, to)
+    root = None if path is None or mode != "store" else store_root(path)
+    which = assertions if isinstance(assertions, str) else tuple(assertions or ())
+    if which and mode != "store":
+        msg = f'`assertions` are recorded in mode "store"; the mode is "{mode}".'
+        raise WriterError(msg)
+    capture = "keys" if which and capture == "auto" else capture
+    if which and content == "first" and capture != "keys":
+        msg = (
+            f'with `content="first"` the store keeps no results, so they cannot carry `{capture}`.'
+            '\n\nLeave `capture` out, or write `content="all"`.'
+        )
+        raise WriterError(msg)
+    return Place(
+        root,
+        keep_id,
+        on_error,
+        restart,
+        event_time,
+        capture,
+        unfold,
+        mode,
+        which,
+        content,
+        to,
+        where,
+    )
 
 
 def check_id_column(node: Node, settings: Place) -> None:
@@ -131,7 +182,7 @@ class TracedStreamWriter:
 
     def provenance(
         self,
-        path: str,
+        path: str | None = None,
         *,
         keep_id: bool = False,
         on_error: OnError = "fail",
@@ -139,8 +190,13 @@ class TracedStreamWriter:
         event_time: str | None = None,
         capture: CaptureName = "auto",
         unfold: str = "here",
+        mode: Mode = "store",
+        assertions: str | Sequence[str] | None = None,
+        content: Content = "first",
+        to: Receiver | None = None,
+        where: Column | str | None = None,
     ) -> TracedStreamWriter:
-        """Name the store that takes the provenance of this query.
+        """Say what becomes of the provenance of this query, and name the store that takes it.
 
         Args:
             path: A folder; it is made if it is not there. Several queries may share it.
@@ -155,6 +211,15 @@ class TracedStreamWriter:
                 `"off"`, or `"auto"`, which chooses by the query and its sources and notes why.
             unfold: With pointers, `"here"` turns them into edges behind the query, in this
                 process; `"later"` leaves that to `clew unfold`.
+            mode: `"store"` keeps provenance in the store; `"on-the-fly"` hands each result with its
+                properties to `to` and keeps nothing; `"receive"` carries provenance and lets it go.
+            assertions: Also record the event keys of the rows of these streams, or of `"all"`
+                steps, behind the query. The capture is then `"keys"` unless another is named.
+            content: With assertions, keep the rows themselves of sources only (`"first"`), or of
+                all recorded streams and of the results (`"all"`).
+            to: In mode `"on-the-fly"`: a function that is called with each result, the name of a
+                table, or options of Spark's Kafka sink.
+            where: Deliver only results that meet a condition over their columns and properties.
         """
         settings = place(
             path,
@@ -164,6 +229,11 @@ class TracedStreamWriter:
             event_time=event_time,
             capture=capture,
             unfold=unfold,
+            mode=mode,
+            assertions=assertions,
+            content=content,
+            to=to,
+            where=where,
         )
         return replace(self, _place=None if capture == "off" else settings)
 
@@ -279,29 +349,64 @@ class TracedStreamWriter:
             query: StreamingQuery = self._native().start()
             return query
         self._check()
+        if settings.root is None:
+            return self._run_unstored(settings, sink)
+        return self._run_stored(settings, settings.root, sink)
+
+    def _run_unstored(self, settings: Place, sink: Sink) -> StreamingQuery:
+        """Start a query that carries provenance and stores nothing."""
+        name = self._name
+        assert name is not None
+        if settings.mode == "on-the-fly":
+            df = with_property_values(self._node)
+        else:
+            rows = interpret(self._node, capture_of(choose(self._node, settings.capture).capture))
+            df = rows.df.drop(*rows.references)
+        sink.prepare(clean_rows(df, keep_id=settings.keep_id))
+        checkpoint = self._checkpoint(None)
+        said: dict[str, Any] = {
+            "root": str(checkpoint / _NOTES),
+            "writer": name,
+            "run": _run_of(checkpoint),
+            "sink": sink,
+            "keep_id": settings.keep_id,
+        }
+        job = PassJob(**said)
+        if settings.to is not None:
+            job = DeliverJob(**said, to=settings.to, where=settings.where)
+        return self._start(df, job, checkpoint)
+
+    def _run_stored(self, settings: Place, root: Path, sink: Sink) -> StreamingQuery:
         name = self._name
         assert name is not None
         check_name(self._node, name)
         choice = choose(self._node, settings.capture)
         _log.info("%s: capture %s, because %s", name, choice.capture, choice.why)
+        streams = self._recorded(settings, name)
+        keeps_rows = not streams or settings.content == "all"
         rows = interpret(self._node, capture_of(choice.capture))
         df = rows.df.drop(*rows.references)
-        sink.prepare(self._sample(df, keep_id=settings.keep_id))
+        if not keeps_rows and not settings.keep_id:
+            # Keys are computed behind the query, so its rows need not carry any.
+            df = _without_hidden(self._node.plain.df)
+        sink.prepare(clean_rows(df, keep_id=settings.keep_id))
         users = self._node.schema
-        is_stored = choice.capture != "sets" and is_kept_whole(users)
+        is_stored = keeps_rows and choice.capture != "sets" and is_kept_whole(users)
         if is_stored:
             df = sink_rows(df, settings.event_time, hidden=True)
-        is_new = not header_file(settings.root).exists()
-        make_store(settings.root, __version__)
-        checkpoint = self._checkpoint(settings.root)
+        is_new = not header_file(root).exists()
+        make_store(root, __version__)
+        checkpoint = self._checkpoint(root)
         run = _run_of(checkpoint)
-        _admit(settings, name, run)
-        streams = describe_streams(self._node, name, choice, run, str(checkpoint))
-        unknown = [s["name"] for s in streams if read_stream(settings.root, s["name"]) is None]
-        for stream in streams:
-            put_stream(settings.root, stream)
-        job = BatchJob(
-            root=str(settings.root),
+        _admit(settings.restart, root, name, run)
+        described = describe_streams(self._node, name, choice, run, str(checkpoint))
+        described[-1]["assertions"] = describe_recorded(streams, settings.content)
+        unknown = [s["name"] for s in described if read_stream(root, s["name"]) is None]
+        for stream in described:
+            put_stream(root, stream)
+        kind = BatchJob if keeps_rows else PassJob
+        job = kind(
+            root=str(root),
             writer=name,
             run=run,
             sink=sink,
@@ -312,31 +417,39 @@ class TracedStreamWriter:
             capture=choice.capture,
             stored=users if is_stored else None,
         )
-        remember(settings.root, name, Known(self._node, rows.annotation))
-        writer: Any = df.writeStream.queryName(name).outputMode("append")
-        writer = writer.option("checkpointLocation", str(checkpoint))
-        writer = writer.trigger(**self._trigger) if self._trigger else writer
+        remember(root, name, Known(self._node, rows.annotation))
         try:
-            started: StreamingQuery = writer.foreachBatch(job.__call__).start()
+            started = self._start(df, job, checkpoint)
         except Exception:
             # Spark refuses some queries only now, e.g. an aggregate without a watermark.
-            forget_streams(settings.root, unknown, whole=is_new)
+            forget_streams(root, unknown, whole=is_new)
             raise
-        if choice.capture != "pointers":
+        work: list[Work] = []
+        sides: Sequence[StreamingQuery] = ()
+        if choice.capture == "pointers":
+            sides = start_points(self._node, root, name, checkpoint, self._trigger)
+            if settings.unfold == "here":
+                work.append(Stage(root, name, run, self._node, str(checkpoint)))
+        if streams:
+            work.append(Recorder(root, name, run, streams, settings.content, str(checkpoint)))
+        if not work:
             return started
-        sides = start_points(self._node, settings.root, name, checkpoint, self._trigger)
-        if settings.unfold == "later":
-            return started
-        stage = Stage(settings.root, name, run, self._node, str(checkpoint))
         running = [started, *sides]
-        follower = Follower(stage, lambda: any(q.isActive for q in running), _UNFOLD_EVERY)
+        follower = Follower(work, lambda: any(q.isActive for q in running), _UNFOLD_EVERY)
         follower.start()
         return cast("StreamingQuery", TracedQuery(started, follower, sides))
 
-    def _sample(self, df: DataFrame, *, keep_id: bool) -> DataFrame:
-        from clew.run.provenance import clean_rows
+    def _recorded(self, settings: Place, name: str) -> list[Recorded]:
+        if not settings.assertions:
+            return []
+        return recorded_streams(self._node, name, settings.assertions, settings.event_time)
 
-        return clean_rows(df, keep_id=keep_id)
+    def _start(self, df: DataFrame, job: BatchJob, checkpoint: Path) -> StreamingQuery:
+        writer: Any = df.writeStream.queryName(str(self._name)).outputMode("append")
+        writer = writer.option("checkpointLocation", str(checkpoint))
+        writer = writer.trigger(**self._trigger) if self._trigger else writer
+        started: StreamingQuery = writer.foreachBatch(job.__call__).start()
+        return started
 
     def _check(self) -> None:
         if self._name is None:
@@ -359,17 +472,26 @@ class TracedStreamWriter:
         sole(self._node.columns, "writeStream")
         if self._place:
             check_id_column(self._node, self._place)
+            if self._place.keep_id and self._place.mode == "on-the-fly":
+                msg = '`keep_id` is for modes that carry ids; "on-the-fly" carries properties.'
+                raise WriterError(msg)
         time = self._place.event_time if self._place else None
         if time is not None and time not in self._node.columns:
             msg = f"`event_time` names `{time}`, which the result does not have."
             raise WriterError(msg)
 
-    def _checkpoint(self, root: Path) -> Path:
+    def _checkpoint(self, root: Path | None) -> Path:
         given = self._options.get("checkpointLocation")
         if given is None:
             spark = self._node.plain.df.sparkSession
             base = spark.conf.get("spark.sql.streaming.checkpointLocation", None)
-            given = f"{base}/{self._name}" if base else root / "checkpoints" / str(self._name)
+            if base is None and root is None:
+                msg = (
+                    "a query without a store needs a place for its checkpoint.\n\n"
+                    'Add `.option("checkpointLocation", "path")`.'
+                )
+                raise WriterError(msg)
+            given = f"{base}/{self._name}" if base else f"{root}/checkpoints/{self._name}"
         return store_root(str(given))
 
     def _sink_options(self) -> dict[str, Any]:
@@ -396,7 +518,7 @@ class TracedStreamWriter:
             msg = (
                 "the `memory` sink cannot take rows from a traced query.\n\nLeave the format out "
                 "and read the results from the store: "
-                f'`clew.open("{self._place.root}").rows("{self._name}")`.'
+                f'`clew.open("{self._place.root or "prov/"}").rows("{self._name}")`.'
             )
             raise WriterError(msg)
         kept = {**options, "path": path} if path else options
@@ -425,17 +547,17 @@ def _run_of(checkpoint: Path) -> str:
     return run
 
 
-def _admit(settings: Place, name: str, run: str) -> None:
+def _admit(restart: str, root: Path, name: str, run: str) -> None:
     """Decide what becomes of provenance that another checkpoint left under the same name."""
-    known = read_stream(settings.root, name)
+    known = read_stream(root, name)
     runs = [] if known is None or known["kind"] != "sink" else [r["run"] for r in known["runs"]]
-    if not runs or run in runs or settings.restart == "append":
+    if not runs or run in runs or restart == "append":
         return
-    if settings.restart == "overwrite":
-        forget_writer(settings.root, name)
+    if restart == "overwrite":
+        forget_writer(root, name)
         return
     msg = (
-        f"the store `{settings.root}` holds stream `{name}` from another checkpoint, so its rows "
+        f"the store `{root}` holds stream `{name}` from another checkpoint, so its rows "
         "would be mixed with new ones.\n\nUse the checkpoint that belongs to it; or write "
         '`.provenance(path, restart="overwrite")` to start again, or `restart="append"` to keep '
         "both."

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from clew.capture.properties import PROPERTIES, Properties, value_column
+from clew.capture.properties import PROPERTIES, VALUE, Properties
 from clew.exceptions import PropertyError
 from clew.graph.columns import JSON, named, user_columns
 from clew.graph.node import interpret
@@ -50,8 +50,13 @@ def with_properties(node: Node) -> DataFrame:
             "Give the property another name."
         )
         raise PropertyError(msg)
-    values = [named(value_column(name)).alias(name) for name in names]
-    return built.df.select(*[named(u) for u in users], *values)
+    return property_columns(built.df)
+
+
+def property_columns(rows: DataFrame) -> DataFrame:
+    """Return rows with the properties that they carry as further columns."""
+    values = [named(c).alias(c.removeprefix(VALUE)) for c in rows.columns if c.startswith(VALUE)]
+    return rows.select(*[named(u) for u in user_columns(rows)], *values)
 
 
 def subscribe(
@@ -88,7 +93,7 @@ def subscribe(
         raise PropertyError(msg)
     rows = rows if where is None else rows.filter(where)
     if not rows.isStreaming:
-        _deliver_table(rows, to)
+        deliver(rows, to)
         return None
     writer: Any = _stream_writer(rows, to).trigger(**(trigger or {"processingTime": "0 seconds"}))
     if checkpoint is not None:
@@ -97,7 +102,8 @@ def subscribe(
     return started
 
 
-def _deliver_table(rows: DataFrame, to: Receiver) -> None:
+def deliver(rows: DataFrame, to: Receiver) -> None:
+    """Deliver rows that are all there."""
     if callable(to):
         _hand_over(rows, to)
     elif isinstance(to, str):

@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from clew.exceptions import StoreConflictError, StoreError
 from clew.store.layout import (
+    ASSERTIONS,
     EDGES,
     FORMAT,
     ROWS,
+    asserted_folder,
     batch_file,
     batches_folder,
     check_store,
@@ -126,6 +128,35 @@ class Unfolded:
     files: list[str] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """A file of a source that is kept as it was: row `n` of it is the row `(a, n)`."""
+
+    file: str
+    a: int
+    segment: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What one round recorded of a stream: how many rows, and the files with their keys."""
+
+    rows: int
+    files: list[str] = field(default_factory=list)
+    copies: list[Copied] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Asserted:
+    """What one round recorded: the keys of the rows that came out in some batches."""
+
+    writer: str
+    run: str
+    first: int
+    last: int
+    streams: dict[str, Kept]
+
+
 def is_committed(root: Path, writer: str, run: str, number: int) -> bool:
     """Tell whether a batch is in the store."""
     return batch_file(root, writer, run, number).exists()
@@ -154,11 +185,20 @@ def commit_unfolded(root: Path, done: Unfolded) -> None:
     put_json(path, {**asdict(done), "gap": None, "sink_rows": None, "committed": now()})
 
 
+def commit_asserted(root: Path, done: Asserted) -> None:
+    """Put a round of assertions into the store for good."""
+    name = unfolding_folder(done.run, done.first, done.last)
+    path = asserted_folder(root, done.writer) / f"{name}.json"
+    put_json(path, {**asdict(done), "committed": now()})
+
+
 def forget_writer(root: Path, writer: str) -> None:
     """Remove everything that a writer put into the store, commits first."""
     shutil.rmtree(batches_folder(root, writer), ignore_errors=True)
     shutil.rmtree(unfolded_folder(root, writer), ignore_errors=True)
+    shutil.rmtree(asserted_folder(root, writer), ignore_errors=True)
     shutil.rmtree(root / EDGES / quote_name(writer), ignore_errors=True)
+    shutil.rmtree(root / ASSERTIONS / quote_name(writer), ignore_errors=True)
     shutil.rmtree(root / ROWS / quote_name(writer), ignore_errors=True)
 
 

@@ -58,7 +58,7 @@ def find_pending(batches: Sequence[Batch], unfolded: Iterable[Batch]) -> tuple[G
         Gap(each.writer, each.run, each.number, each.number, NOT_UNFOLDED[each.capture])
         for each in batches
         if each.capture in NOT_UNFOLDED
-        and each.sink_rows
+        and each.sink_rows != 0
         and each.gap is None
         and (each.run, each.number) not in done
     ]

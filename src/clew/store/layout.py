@@ -27,6 +27,8 @@ EDGES = "edges"
 ROWS = "rows"
 UNFOLDED = "unfolded"
 POINTS = "points"
+ASSERTED = "asserted"
+ASSERTIONS = "assertions"
 
 _BATCH = re.compile(r"([0-9a-f]{8})-([0-9]{10,})")
 _PART = 8
@@ -171,6 +173,16 @@ def rows_folder(root: Path, writer: str, batch: str, stream: str) -> Path:
 def unfolded_folder(root: Path, writer: str) -> Path:
     """Return the folder with one file for each committed unfolding of a writer's batches."""
     return root / UNFOLDED / quote_name(writer)
+
+
+def asserted_folder(root: Path, writer: str) -> Path:
+    """Return the folder with one file for each committed round of a writer's assertions."""
+    return root / ASSERTED / quote_name(writer)
+
+
+def assertions_folder(root: Path, writer: str, name: str, stream: str) -> Path:
+    """Return the folder with the assertions of one stream in a round."""
+    return root / ASSERTIONS / quote_name(writer) / name / quote_name(stream)
 
 
 def point_folder(root: Path, writer: str, source: str) -> Path:

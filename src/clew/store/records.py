@@ -117,6 +117,7 @@ class StreamRecord:
         columns: The user's columns, as last described.
         bounds: For how long a row of each source may take part in its rows.
         checkpoints: Where each run of its query keeps its checkpoint; None for a batch.
+        keeps_rows: The store has the rows themselves, not only their keys.
     """
 
     name: str
@@ -133,6 +134,7 @@ class StreamRecord:
     columns: tuple[str, ...] = ()
     bounds: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     checkpoints: Mapping[str, str | None] = field(default_factory=dict)
+    keeps_rows: bool = True
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -197,6 +199,7 @@ def read_stream(path: Path) -> StreamRecord:
             columns=tuple(each["name"] for each in schema.get("fields", ())),
             bounds=dict(data.get("bounds") or {}),
             checkpoints={r["run"]: r.get("checkpoint") for r in data.get("runs") or ()},
+            keeps_rows=(data.get("assertions") or {}).get("content") != "first",
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise _damaged(path, error) from error

@@ -64,6 +64,19 @@ class Arrivals:
     files: Mapping[str, int] = field(default_factory=dict)
     topics: Mapping[tuple[str, int], tuple[Stretch, ...]] = field(default_factory=dict)
 
+    def between(self, first: int, last: int | None) -> Arrivals:
+        """Return what came in from a batch on, up to another if one is given."""
+
+        def is_in(batch: int) -> bool:
+            return first <= batch and (last is None or batch <= last)
+
+        files = {path: batch for path, batch in self.files.items() if is_in(batch)}
+        topics = {
+            key: tuple(each for each in read if is_in(each.batch))
+            for key, read in self.topics.items()
+        }
+        return Arrivals(self.batches, files, {key: read for key, read in topics.items() if read})
+
     def late_us(self, batch: int) -> int | None:
         """Return the watermark by which a batch judged lateness, in microseconds."""
         if batch == 0:

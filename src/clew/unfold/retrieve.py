@@ -28,6 +28,7 @@ from clew.store.layout import (
 from clew.store.packed import pack_folder
 from clew.unfold.around import around, with_spans
 from clew.unfold.arrivals import kept_offsets, read_arrivals
+from clew.unfold.by_key import chosen_by_key
 from clew.unfold.carried import edges_of, source_rows, sources_of
 from clew.unfold.cover import covers
 from clew.unfold.reach import reach
@@ -72,7 +73,8 @@ def runs_of(root: Path, stream: str) -> list[Run]:
     for path in sorted(batches_folder(root, stream).glob("*.json")):
         name = parse_batch_folder(path.stem)
         batch = read_json(path)
-        if name and batch.get("capture", "sets") != "sets" and batch["files"]:
+        kept = batch["files"] or batch["sink_rows"] is None
+        if name and batch.get("capture", "sets") != "sets" and kept:
             found.setdefault(name[0], []).append((name[1], batch["capture"], batch["files"]))
     return [
         Run(
@@ -117,9 +119,13 @@ def retrieve(
             continue
         with alone(unfolded_folder(root, stream)):
             clear(root, stream)
-            chosen = choose_rows(node, root, run.files, selection, _known(root, stream, run.run))
-            if run.capture == "keys":
-                chosen = with_spans(chosen, root, run.files, around(node))
+            known = _known(root, stream, run.run)
+            if not run.files:
+                chosen = chosen_by_key(node, root, stream, selection, known)
+            else:
+                chosen = choose_rows(node, root, run.files, selection, known)
+                if run.capture == "keys":
+                    chosen = with_spans(chosen, root, run.files, around(node))
             for part in _rounds(chosen):
                 done += _replayed(root, stream, node, run, part)
                 if progress is not None:

@@ -155,10 +155,13 @@ class Stage:
         )
         self._had_few = True
 
-    @property
-    def has_points(self) -> bool:
-        """Whether connection points have to be looked after."""
-        return self._has_points
+    def is_due(self) -> bool:
+        """Tell whether batches are pending, or connection points have to be looked after."""
+        return self._has_points or bool(self.pending())
+
+    def advance(self) -> int:
+        """Unfold everything that is pending, and return the number of edges written."""
+        return self.unfold()
 
     @property
     def _pointers(self) -> list[str]:

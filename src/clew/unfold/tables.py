@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from clew.graph.node import Node
-    from clew.unfold.arrivals import Arrivals, Stretch
+    from clew.unfold.arrivals import Arrivals
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 _PATH = "_clew_path"
@@ -68,6 +68,7 @@ def as_tables(
     arrivals: Arrivals | None = None,
     last_batch: int | None = None,
     points: Callable[[str], Path] | None = None,
+    first_batch: int = 0,
 ) -> Tables:
     """Put tables in the place of the sources.
 
@@ -77,6 +78,7 @@ def as_tables(
         arrivals: When the rows of streams came in; None for a graph without streams.
         last_batch: Leave out what came after this batch.
         points: Where the connection point of a source is.
+        first_batch: Leave out what came before this batch.
     """
     sources: dict[int, Source] = {}
     late: list[str] = []
@@ -92,10 +94,10 @@ def as_tables(
             assert arrivals is not None
             assert points is not None
             folder = points(source.origin.name)
-            source, df = _point(source, cover, arrivals, last_batch, folder)
+            source, df = _point(source, cover, arrivals.between(first_batch, last_batch), folder)
         elif again.is_stream:
             assert arrivals is not None
-            df, count = _stream(source, cover, arrivals, last_batch)
+            df, count = _stream(source, cover, arrivals.between(first_batch, last_batch))
             files[source.origin.name] = count
         else:
             df = _within(again.read(source.df, source.origin.schema), source, cover)
@@ -105,20 +107,14 @@ def as_tables(
     return Tables(rebuilt(node, sources), tuple(late), files)
 
 
-def _stream(
-    source: Source, cover: Cover, arrivals: Arrivals, last_batch: int | None
-) -> tuple[DataFrame, int]:
+def _stream(source: Source, cover: Cover, arrivals: Arrivals) -> tuple[DataFrame, int]:
     again = source.again
     assert isinstance(again, Again)
     schema = source.origin.schema
     if isinstance(source.origin.identity, KafkaIdentity):
-        return _topics(source, cover, arrivals, last_batch), 0
+        return _topics(source, cover, arrivals), 0
     time = span_column(source.origin)
-    known = {
-        path: batch
-        for path, batch in arrivals.files.items()
-        if (last_batch is None or batch <= last_batch) and _is_under(path, again.folder)
-    }
+    known = {path: batch for path, batch in arrivals.files.items() if _is_under(path, again.folder)}
     held = {path: covered(path, time) if time else None for path in known}
     wanted = [p for p, c in held.items() if c is None or c == () or cover.meets(*c)]
     if not wanted:
@@ -152,7 +148,7 @@ def _is_mostly_within(cover: Cover, files: Sequence[tuple[int, int] | tuple[()] 
 
 
 def _point(
-    source: Source, cover: Cover, arrivals: Arrivals, last_batch: int | None, folder: Path
+    source: Source, cover: Cover, arrivals: Arrivals, folder: Path
 ) -> tuple[Source, DataFrame]:
     """Read what a connection point keeps of a source."""
     assert isinstance(source.again, Again)
@@ -170,14 +166,9 @@ def _point(
         else spark.createDataFrame([], with_ids)
     )
     if isinstance(source.origin.identity, KafkaIdentity):
-        stretches = _read_until(arrivals, last_batch)
-        judged = _judged(table, (KEPT_SEGMENT, KEPT_B), stretches, arrivals)
+        judged = _judged(table, (KEPT_SEGMENT, KEPT_B), arrivals)
     else:
-        known = [
-            (path, arrivals.late_us(batch))
-            for path, batch in arrivals.files.items()
-            if last_batch is None or batch <= last_batch
-        ]
+        known = [(path, arrivals.late_us(batch)) for path, batch in arrivals.files.items()]
         kind = T.StructType().add(_PATH, T.StringType()).add(LATE, T.LongType())
         lates = F.broadcast(spark.createDataFrame(known, kind))
         judged = table.join(lates, F.col(KEPT_SEGMENT) == named(_PATH)).drop(_PATH)
@@ -200,54 +191,38 @@ def _within(df: DataFrame, source: Source, cover: Cover) -> DataFrame:
     return df.filter(" OR ".join([f"{column} IS NULL", *parts]))
 
 
-def _topics(source: Source, cover: Cover, arrivals: Arrivals, last_batch: int | None) -> DataFrame:
+def _topics(source: Source, cover: Cover, arrivals: Arrivals) -> DataFrame:
     """Read the needed part of a stream's topics, with the watermark each record was judged by."""
     again = source.again
     assert isinstance(again, Again)
-    stretches = _read_until(arrivals, last_batch)
     if not again.options:
         table = again.read(source.df, source.origin.schema)
     else:
-        ends = {key: read[-1].end for key, read in stretches.items()}
+        ends = {key: read[-1].end for key, read in arrivals.topics.items()}
         # The first record at or after a time is found by Kafka; no earlier one can be needed.
         # The end is where the query stopped: times need not ascend, so a later one may be.
         spans = cover.spans if span_column(source.origin) == "timestamp" else None
         since = min(span.low for span in spans) // 1000 if spans else None
         table = again.read_topics(source.df, ends, since)
-    judged = _judged(table, ("concat_ws('-', topic, `partition`)", "`offset`"), stretches, arrivals)
+    judged = _judged(table, ("concat_ws('-', topic, `partition`)", "`offset`"), arrivals)
     return _within(judged, source, cover)
 
 
-def _read_until(arrivals: Arrivals, last_batch: int | None) -> dict[tuple[str, int], list[Stretch]]:
-    """Return what was read of each partition up to a batch."""
-    kept = {
-        key: [each for each in read if last_batch is None or each.batch <= last_batch]
-        for key, read in arrivals.topics.items()
-    }
-    return {key: read for key, read in kept.items() if read}
-
-
-def _judged(
-    table: DataFrame,
-    place: tuple[str, str],
-    stretches: Mapping[tuple[str, int], Sequence[Stretch]],
-    arrivals: Arrivals,
-) -> DataFrame:
+def _judged(table: DataFrame, place: tuple[str, str], arrivals: Arrivals) -> DataFrame:
     """Find the batch of each record, and leave out records that no batch has read.
 
     Args:
         table: The records.
         place: SQL for topic and partition, as in `topic-0`, and for the offset.
-        stretches: What was read of each partition.
-        arrivals: When it was.
+        arrivals: What was read of each partition, and when.
     """
-    every = [each for read in stretches.values() for each in read]
+    every = [each for read in arrivals.topics.values() for each in read]
     # Stretches are looked up by offset divided by their usual length, so that a record is compared
     # with one or two of them and not with all since the query began.
     size = max(1, sum(each.end - each.first for each in every) // max(1, len(every)))
     rows = [
         (f"{topic}-{partition}", slot, each.first, each.end, arrivals.late_us(each.batch))
-        for (topic, partition), read in stretches.items()
+        for (topic, partition), read in arrivals.topics.items()
         for each in read
         for slot in range(each.first // size, (each.end - 1) // size + 1)
     ]

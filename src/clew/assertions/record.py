@@ -1,0 +1,208 @@
+"""Record the keys of what came out in committed batches, each exactly once and for good.
+
+The recorder takes all batches that are committed and not recorded yet, writes what came out of each
+step in them to a folder of the round, and commits the round by one file that is written last. What
+a recorder that died left behind has no such file, and is replaced. Nothing that was committed is
+ever written again.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+import pyarrow.parquet as pq
+from pyspark.sql import functions as F
+
+from clew.assertions.keys import Batches, keys_of
+from clew.operators.source import Source
+from clew.sources.again import Again
+from clew.sources.identity import ParquetIdentity
+from clew.steps import reached
+from clew.store.collect import compute
+from clew.store.commit import Asserted, Copied, Kept, commit_asserted
+from clew.store.keys import put_keys
+from clew.store.layout import (
+    ASSERTIONS,
+    asserted_folder,
+    assertions_folder,
+    batches_folder,
+    parse_batch_folder,
+    parse_unfolding_folder,
+    quote_name,
+    unfolding_folder,
+)
+from clew.unfold.arrivals import kept_offsets, read_arrivals
+from clew.unfold.stage import alone
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from clew.assertions.streams import Content, Recorded
+    from clew.store.draft import Draft
+
+_IN_MEMORY = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Recorder:
+    """Records what a query's steps put out.
+
+    Attributes:
+        root: The store.
+        writer: The query's stream.
+        run: The run whose batches are recorded.
+        streams: The streams to record.
+        content: Of which streams the rows themselves are kept.
+        checkpoint: The query's checkpoint; None for a query over tables.
+    """
+
+    root: Path
+    writer: str
+    run: str
+    streams: Sequence[Recorded]
+    content: Content
+    checkpoint: str | None
+
+    def pending(self) -> list[int]:
+        """List the batches that are committed and not recorded, oldest first."""
+        committed = []
+        for path in batches_folder(self.root, self.writer).glob("*.json"):
+            name = parse_batch_folder(path.stem)
+            if name is not None and name[0] == self.run:
+                committed.append(name[1])
+        done = self._last_recorded()
+        return sorted(number for number in committed if number > done)
+
+    def _last_recorded(self) -> int:
+        rounds = asserted_folder(self.root, self.writer).glob("*.json")
+        names = [parse_unfolding_folder(path.stem) for path in rounds]
+        ends = [n[2] for n in names if n is not None and n[0] == self.run]
+        return max((end for end in ends if isinstance(end, int)), default=-1)
+
+    def is_due(self) -> bool:
+        """Tell whether batches are pending."""
+        return bool(self.pending())
+
+    def advance(self) -> int:
+        """Record everything that is pending, and return the number of rows recorded."""
+        with alone(asserted_folder(self.root, self.writer)):
+            waiting = self.pending()
+            if not waiting:
+                return 0
+            self._clear()
+            return self._record(waiting[0], waiting[-1])
+
+    def _clear(self) -> None:
+        """Remove what a round that was never committed left behind."""
+        committed = {p.stem for p in asserted_folder(self.root, self.writer).glob("*.json")}
+        for folder in (self.root / ASSERTIONS / quote_name(self.writer)).glob(f"{self.run}-*"):
+            if folder.name not in committed:
+                shutil.rmtree(folder)
+
+    def _record(self, first: int, last: int) -> int:
+        reached("round begun", last)
+        arrivals = None
+        if self.checkpoint is not None:
+            offsets = kept_offsets(self.root, self.writer, self.run)
+            arrivals = read_arrivals(self._spark, self.checkpoint, offsets)
+        batches = Batches(arrivals, first, last)
+        name = unfolding_folder(self.run, first, last)
+        kept: dict[str, Kept] = {}
+        for stream in self.streams:
+            if stream.same_as is None or self.content == "all":
+                kept[stream.name] = self._put(stream, batches, name)
+                reached("keys written", last)
+        reached("round written", last)
+        commit_asserted(self.root, Asserted(self.writer, self.run, first, last, kept))
+        reached("round committed", last)
+        return sum(each.rows for each in kept.values())
+
+    @property
+    def _spark(self) -> SparkSession:
+        return self.streams[0].node.plain.df.sparkSession
+
+    def _put(self, stream: Recorded, batches: Batches, name: str) -> Kept:
+        folder = assertions_folder(self.root, self.writer, name, stream.name)
+        if stream.is_first:
+            files = _parquet_files(stream, batches)
+            if files is not None:
+                return self._copy(files, folder)
+        with_content = stream.is_first or self.content == "all"
+        keys = keys_of(stream, self.streams, batches, with_content=with_content)
+        # Rows with their content may be large, so those go to files right away.
+        draft = compute(keys, folder / "_draft", 0 if with_content else _IN_MEMORY)
+        return self._encode(draft, folder)
+
+    def _encode(self, draft: Draft, folder: Path) -> Kept:
+        rows, files = 0, []
+        for number, part in enumerate(draft.parts()):
+            if part.num_rows:
+                path = folder / f"keys-{number}.parquet"
+                put_keys(part, path)
+                rows += part.num_rows
+                files.append(str(path.relative_to(self.root)))
+        draft.drop()
+        return Kept(rows, files)
+
+    def _copy(self, files: Sequence[str], folder: Path) -> Kept:
+        """Keep whole files: a row's place in its file is its id, so there is nothing to add."""
+        rows, copies = 0, []
+        for number, (path, a) in enumerate(_segments(self._spark, files)):
+            target = folder / f"copy-{number}.parquet"
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(_local(path), target)
+            rows += _rows_in(target)
+            copies.append(Copied(str(target.relative_to(self.root)), a, path))
+        return Kept(rows, copies=copies)
+
+
+def _parquet_files(stream: Recorded, batches: Batches) -> list[str] | None:
+    """List the local Parquet files that a source brought; None if its rows are in no such files."""
+    source = stream.node.operator
+    assert isinstance(source, Source)
+    again = source.again
+    if (
+        batches.arrivals is None
+        or not isinstance(source.origin.identity, ParquetIdentity)
+        or not isinstance(again, Again)
+        or again.folder is None
+    ):
+        return None
+    came = batches.arrivals.between(batches.first, batches.last).files
+    prefix = unquote(urlsplit(again.folder).path).rstrip("/") + "/"
+    files = sorted(path for path in came if unquote(urlsplit(path).path).startswith(prefix))
+    names = set(source.origin.schema.names)
+    # A column may be in a folder's name, or missing in an older file: then rows are read by Spark.
+    whole = all(path.startswith("file:") and names <= _columns(_local(path)) for path in files)
+    return files if whole else None
+
+
+def _segments(spark: SparkSession, paths: Sequence[str]) -> Iterator[tuple[str, int]]:
+    """Say by which number each file goes in row ids."""
+    if not paths:
+        return
+    table: pa.Table = (
+        spark.createDataFrame([(path,) for path in paths], "path string")
+        .select("path", F.xxhash64("path").alias("a"))
+        .toArrow()
+    )
+    yield from zip(table["path"].to_pylist(), table["a"].to_pylist(), strict=True)
+
+
+def _columns(path: Path) -> set[str]:
+    return set(pq.read_schema(path).names)
+
+
+def _local(path: str) -> Path:
+    return Path(unquote(urlsplit(path).path))
+
+
+def _rows_in(path: Path) -> int:
+    return int(pq.read_metadata(path).num_rows)

@@ -1,0 +1,76 @@
+"""Capture for event keys: a row's own id, and the latest time among the rows it was made from.
+
+The thesis's event key has a delay: a row's own time less that of the input that brought it about.
+For a map that is what the map added, for a window the time from its last row to its end. The
+latest time is a span of one pseudo-source that all sources share, so the moves are those of
+`intervals`; only that here a window's own ends do not serve, since its last row may lie before
+them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from clew.capture.algebra import Gathering, Move
+from clew.capture.intervals import IntervalsCapture, Spans, high, last_of, low, span_column
+from clew.graph.columns import ID_A, ID_B, named, quote
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+    from clew.capture.algebra import Annotation, Groups, Origin
+    from clew.graph.node import Annotated
+
+_ALL = "latest"
+
+
+class LatestCapture(IntervalsCapture):
+    """Carry the row's own id and the latest time behind it."""
+
+    name = "latest"
+
+    def at_source(self, origin: Origin) -> Move:
+        a, b, _ = origin.identity.columns(origin.schema)
+        time = span_column(origin)
+        timed = (_ALL,) if time else ()
+        micros = {low(_ALL): F.expr(f"unix_micros({quote(time)})")} if time else {}
+        after = Spans(
+            (ID_A, ID_B, *micros),
+            origin.identity.unique,
+            (origin.name,),
+            timed=timed,
+            moments=frozenset(timed),
+        )
+        return Move(after, ({ID_A: F.expr(a), ID_B: F.expr(b), **micros},))
+
+    def gather(self, before: Annotation, groups: Groups) -> Gathering:
+        return super().gather(before, replace(groups, within=None))
+
+
+LATEST = LatestCapture()
+
+
+def latest(annotation: Annotation) -> Column | None:
+    """Return the latest time behind a row, in microseconds; None if nothing has a time."""
+    if not isinstance(annotation, Spans) or _ALL not in annotation.timed:
+        return None
+    return named(last_of(annotation, _ALL))
+
+
+def begin_anew(made: Annotated, time: str) -> Annotated:
+    """Let the steps that follow count from a row's own time.
+
+    Args:
+        made: The rows.
+        time: Their own time, as SQL.
+    """
+    spans = made.annotation
+    assert isinstance(spans, Spans)
+    if _ALL not in spans.timed:
+        return made
+    micros = F.expr(f"unix_micros(CAST({time} AS TIMESTAMP))")
+    ends = [n for n in (low(_ALL), high(_ALL)) if n in spans.columns]
+    return made.with_df(made.df.withColumns(dict.fromkeys(ends, micros)))

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from clew.unfold.tables import Tables
 
 _END_OF_TIME = (1 << 62) - 1
+_OLD = "_clew_old"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +90,10 @@ def keys_of(
     rows = up_to(batches.last, with_content=with_content)
     if batches.first == 0:
         return rows
-    before = up_to(batches.first - 1, with_content=False).select("a", "b")
-    return rows.join(before, ["a", "b"], "left_anti")
+    before = up_to(batches.first - 1, with_content=False).select("a", "b", F.lit(1).alias(_OLD))
+    # No anti join: Spark 4.3 moves one to where windows are made, and fails to compile it there.
+    marked = rows.join(before.dropDuplicates(["a", "b"]), ["a", "b"], "left")
+    return marked.filter(named(_OLD).isNull()).drop(_OLD)
 
 
 def _still_needed(node: Node, batches: Batches) -> dict[str, Cover]:

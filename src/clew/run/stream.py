@@ -380,9 +380,9 @@ class TracedStreamWriter:
         name = self._name
         assert name is not None
         check_name(self._node, name)
+        streams = self._recorded(settings, name)
         choice = choose(self._node, settings.capture)
         _log.info("%s: capture %s, because %s", name, choice.capture, choice.why)
-        streams = self._recorded(settings, name)
         keeps_rows = not streams or settings.content == "all"
         rows = interpret(self._node, capture_of(choice.capture))
         df = rows.df.drop(*rows.references)

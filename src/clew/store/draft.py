@@ -149,7 +149,11 @@ def _read(path: Path, columns: list[str] | None = None) -> pa.Table:
     table = pq.read_table(
         path, columns=columns, partitioning=None, coerce_int96_timestamp_unit="us"
     )
-    return _promised(table)
+    # The file's own types tell points in time (INT96) from times without a zone; the table's,
+    # which are in microseconds already, do not.
+    own = pq.read_schema(path)
+    kinds = [pa.field(name, normal(own.field(name).type)) for name in table.column_names]
+    return table.cast(pa.schema(kinds))
 
 
 def _promised(table: pa.Table) -> pa.Table:

@@ -15,6 +15,7 @@ from clew.capture.properties import PROPERTIES, VALUE, Properties
 from clew.exceptions import PropertyError
 from clew.graph.columns import JSON, named, user_columns
 from clew.graph.node import interpret
+from clew.run.provenance import held
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,6 +26,12 @@ if TYPE_CHECKING:
     from clew.graph.node import Node
 
     Receiver = Callable[[Row], None] | str | Mapping[str, str]
+
+
+_FEW = 20_000
+_AT = "_clew_at"
+_IN_TASK = (1 << 33) - 1
+"""The bits of `monotonically_increasing_id` that count the rows of a task."""
 
 
 def with_properties(node: Node) -> DataFrame:
@@ -122,8 +129,15 @@ def _stream_writer(rows: DataFrame, to: Receiver) -> Any:
 
 
 def _hand_over(rows: DataFrame, receive: Callable[[Row], None]) -> None:
-    for row in rows.toLocalIterator():
-        receive(row)
+    """Call a function with each row: at once if they are few, else task by task."""
+    numbered = rows.withColumn(_AT, F.monotonically_increasing_id().bitwiseAND(F.lit(_IN_TASK)))
+    with held(numbered) as kept:
+        # No task hands over more, so the driver gets no more than it can hold.
+        found: Any = kept.filter(named(_AT) <= _FEW).drop(_AT).collect()
+        if len(found) > _FEW:
+            found = kept.drop(_AT).toLocalIterator()
+        for row in found:
+            receive(row)
 
 
 def _as_message(rows: DataFrame) -> DataFrame:

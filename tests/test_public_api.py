@@ -103,6 +103,7 @@ LAYERS = [
     {"capture", "sources", "windows"},
     {"operators"},
     {"store"},
+    {"repository"},
     {"unfold"},
     {"live"},
     {"run"},

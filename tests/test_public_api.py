@@ -103,7 +103,7 @@ LAYERS = [
     {"capture", "sources", "windows"},
     {"operators"},
     {"store"},
-    {"repository"},
+    {"emit", "repository"},
     {"unfold"},
     {"live"},
     {"run"},

@@ -94,7 +94,8 @@ def _xxh64(data: NDArray[np.uint8], starts: _Places, lengths: _Places, seed: np.
         for shift, factor in ((33, _P2), (29, _P3)):
             found ^= found >> np.uint64(shift)
             found *= factor
-        return found ^ (found >> np.uint64(32))
+        mixed: _Words = found ^ (found >> np.uint64(32))
+        return mixed
 
 
 def _stripes(words: _Words, starts: _Places, lengths: _Places, seed: np.uint64) -> _Words:
@@ -113,7 +114,7 @@ def _stripes(words: _Words, starts: _Places, lengths: _Places, seed: np.uint64) 
     )
     for lane in lanes:
         found = (found ^ _round(np.zeros_like(lane), lane)) * _P1 + _P4
-    return found
+    return np.asarray(found)
 
 
 def _tails(
@@ -148,4 +149,5 @@ def _round(lane: _Words, word: _Words) -> _Words:
 
 
 def _turn(words: _Words, by: int) -> _Words:
-    return (words << np.uint64(by)) | (words >> np.uint64(64 - by))
+    turned: _Words = (words << np.uint64(by)) | (words >> np.uint64(64 - by))
+    return turned

@@ -27,7 +27,9 @@ def test_the_public_names_are_pinned() -> None:
         "Trace",
         "TracedFrame",
         "__version__",
+        "emit",
         "open",
+        "repository",
         "trace",
     ]
 
@@ -109,6 +111,7 @@ LAYERS = [
     {"run"},
     {"frame"},
     {"query"},
+    {"export"},
     {"pipelines", "testing", "workloads"},
     {"cli"},
     {"__main__", "__init__"},

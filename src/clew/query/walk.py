@@ -49,6 +49,7 @@ class Walk:
         gaps: Missing batches that could have held edges.
         first: The batches that hold the edges of the rows asked about.
         lost: The rows asked about that have no edges.
+        batches: All batches that hold edges of the answer.
     """
 
     lost: pa.Table
@@ -57,6 +58,7 @@ class Walk:
     ends: dict[str, Reached] = field(default_factory=dict)
     passed: set[tuple[str, str]] = field(default_factory=set)
     gaps: set[Gap] = field(default_factory=set)
+    batches: set[Batch] = field(default_factory=set)
 
     def add_ends(self, rows: pa.Table, batches: Iterable[Batch]) -> None:
         """Keep rows as ends of the answer."""
@@ -83,6 +85,7 @@ def walk(question: Question, route: Route, start: pa.Table) -> Walk:
         if not level.edges.num_rows:
             return found
         found.hops.append(level.edges)
+        found.batches |= level.batches
         found.passed |= _pairs(level.edges)
         found.add_ends(_of_streams(level.far, walker.ends), level.batches)
         frontier = walker.minus(_of_streams(level.far, walker.onward), visited)

@@ -59,7 +59,6 @@ def test_spark_and_arrow_write_the_same_store(
     assert len(stores[0]["edges"]) == 3
     assert stores[0]["rows/job"] == ["o/1", "o/2"]
     assert stores[0]["rows/entities"] == ["i/1", "i/2"]
-    assert not list(tmp_path.rglob("_draft*"))
 
 
 def _content(root: Path) -> dict[str, Any]:

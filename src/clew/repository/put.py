@@ -1,8 +1,8 @@
 """Put one batch of a job's reduced edges into the store.
 
 Edges come as pairs of identifiers. Few of them are laid out in memory with Arrow; many stay with
-Spark, which computes them once into a draft and then writes edges and rows from there. The commit
-file comes last, and a batch that was not committed is written anew from the start.
+Spark, which tells them apart by their ids and never by their text. The commit file comes last, and
+a batch that was not committed is written anew from the start.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ MAX_IN_MEMORY = 200_000
 """So many edges of a DataFrame come to the driver; more are written by Spark."""
 
 _ENDS = ("output", "input")
-_DRAFT = "_draft"
 
 
 def put_reduced(
@@ -92,11 +91,10 @@ class _Folders:
         self.edges = edges_folder(root, job, batch)
         self.outputs = rows_folder(root, job, batch, job)
         self.inputs = rows_folder(root, job, batch, ENTITIES)
-        self.draft = self.edges.parent / f"{_DRAFT}-{batch}"
 
     def clear(self) -> None:
         """Take away what an interrupted attempt has left."""
-        for folder in (self.edges, self.outputs, self.inputs, self.draft):
+        for folder in (self.edges, self.outputs, self.inputs):
             shutil.rmtree(folder, ignore_errors=True)
 
     def files(self) -> list[str]:
@@ -164,21 +162,18 @@ def _put_rows(names: pa.Array, a: object, b: object, folder: Path) -> None:
 def _put_frame(edges: DataFrame, folders: _Folders, batch: int) -> pa.Table | None:
     """Write the edges of a DataFrame with Spark; return them instead if they are few."""
     pairs = edges.selectExpr(*[f"CAST({end} AS STRING) AS {end}" for end in _ENDS]).na.drop()
-    # Counting and writing would compute the edges twice.
+    # They are counted first and then read for edges, outputs and inputs: computed once is enough.
     ours = None if edges.storageLevel.useMemory or edges.storageLevel.useDisk else pairs.persist()
     try:
         if pairs.count() <= MAX_IN_MEMORY:
             return pairs.toArrow()
-        _write(pairs.distinct(), folders.draft)
+        _write(_edges(pairs, folders.job), folders.edges)
+        reached("reduced edges written", batch)
+        for end, folder in zip(_ENDS, (folders.outputs, folders.inputs), strict=True):
+            _write(_rows(pairs, end), folder)
     finally:
         if ours is not None:
             ours.unpersist()
-    draft = edges.sparkSession.read.parquet(str(folders.draft))
-    _write(_edges(draft, folders.job), folders.edges)
-    reached("reduced edges written", batch)
-    for end, folder in zip(_ENDS, (folders.outputs, folders.inputs), strict=True):
-        _write(_rows(draft, end), folder)
-    shutil.rmtree(folders.draft)
     return None
 
 
@@ -186,25 +181,31 @@ def _write(rows: DataFrame, folder: Path) -> None:
     rows.write.mode("overwrite").parquet(str(folder))
 
 
-def _edges(draft: DataFrame, job: str) -> DataFrame:
+def _edges(pairs: DataFrame, job: str) -> DataFrame:
     from pyspark.sql import functions as F
 
-    ids = [id_sql(end) for end in _ENDS]
-    named = [F.lit(name).alias(side) for side, name in (("sink", job), ("source", ENTITIES))]
-    columns = [
-        F.expr(half).alias(f"{side}_{which}")
-        for side, halves in zip(("sink", "source"), ids, strict=True)
-        for which, half in zip("ab", halves, strict=True)
-    ]
+    sink, source = (id_sql(end) for end in _ENDS)
+    ids = pairs.selectExpr(
+        f"{sink[0]} AS sink_a",
+        f"{sink[1]} AS sink_b",
+        f"{source[0]} AS source_a",
+        f"{source[1]} AS source_b",
+    ).distinct()
     # In order, a reader skips most row groups when it looks for a few results.
-    found = draft.select(named[0], *columns[:2], named[1], *columns[2:])
-    return found.sortWithinPartitions("sink_a", "sink_b")
+    return ids.sortWithinPartitions("sink_a", "sink_b").select(
+        F.lit(job).alias("sink"),
+        "sink_a",
+        "sink_b",
+        F.lit(ENTITIES).alias("source"),
+        "source_a",
+        "source_b",
+    )
 
 
-def _rows(draft: DataFrame, end: str) -> DataFrame:
+def _rows(pairs: DataFrame, end: str) -> DataFrame:
     a, b = id_sql(end)
     return (
-        draft.select(end)
+        pairs.select(end)
         .distinct()
         .selectExpr(
             f"{a} AS a",

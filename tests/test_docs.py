@@ -25,7 +25,7 @@ def blocks(page: str) -> list[tuple[str, str]]:
 
 def run(code: str, names: dict[str, Any]) -> str:
     """Run code of a page as if Spark had been started in this folder."""
-    for name in ("in/", "out/", "prov/"):
+    for name in ("in/", "out/", "prov/", "events"):
         code = code.replace(f'"{name}', f'"{Path.cwd()}/{name}')
     text = io.StringIO()
     with contextlib.redirect_stdout(text):
@@ -182,6 +182,24 @@ def test_the_page_on_replay_runs(
     ]
     readings = spark.createDataFrame(rows, "n long, ts timestamp, meter string, kwh long")
     assert run_page("docs/how-to/replay.md", {"readings": readings, "spark": spark}) == 2
+
+
+def test_the_page_on_publishing_provenance_runs(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    assert run_page("docs/how-to/emit-provenance.md", {"spark": spark}) == 3
+
+
+def test_the_page_on_exports_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from store.road import build_road
+
+    monkeypatch.chdir(tmp_path)
+    build_road(tmp_path / "prov")
+
+    assert run_page("docs/how-to/export.md", {}) == 2
+    assert (tmp_path / "why.provn").read_text().startswith("document\n")
 
 
 def test_the_readme_runs(

@@ -2,13 +2,15 @@
 
 Wrap a source with `trace`, write the DataFrame verbs you know, name a place for provenance, and
 ask which source rows made a result row (`backward`) or which results a source row went into
-(`forward`). Asking needs no Spark, so what does is imported when it is first used.
+(`forward`). Jobs of any kind publish what they do with `emit`, and `repository` keeps it reduced.
+Asking needs no Spark, so what does is imported when it is first used.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from clew import emit, repository
 from clew.exceptions import ClewError
 from clew.model import Edge, RowId
 from clew.query.provenance import Provenance
@@ -28,7 +30,9 @@ __all__ = [
     "Trace",
     "TracedFrame",
     "__version__",
+    "emit",
     "open",
+    "repository",
     "trace",
 ]
 

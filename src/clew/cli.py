@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.text import Text
 
 from clew.exceptions import ClewError
+from clew.export import FORMS, chunks
 from clew.query import live_status, show
 from clew.query.provenance import open_store
 from clew.query.stream import lines as stream_lines
@@ -46,7 +47,8 @@ _SHOWN = 20
 _HINT = " (--limit 0 shows all)"
 _ROW_HELP = (
     "the row: its id (32 hexadecimal digits, the value of clew_id), segment:position of a source "
-    "row, or column=value[,column=value] with enough columns to tell it apart"
+    "row, column=value[,column=value] with enough columns to tell it apart, or the identifier of "
+    "an entity that jobs published"
 )
 
 
@@ -120,6 +122,16 @@ def _trace(provenance: Provenance, options: argparse.Namespace) -> None:
     ask = provenance.backward if options.direction == "backward" else provenance.forward
     trace = ask(options.stream, options.row, options.scope, intermediate=options.intermediate)
     _print_trace(trace, options)
+
+
+def _export(provenance: Provenance, options: argparse.Namespace) -> None:
+    ask = provenance.forward if options.forward else provenance.backward
+    trace = ask(options.stream, options.row, options.scope, intermediate=options.intermediate)
+    if options.output is not None:
+        trace.write(options.output, options.format)
+        return
+    for piece in chunks(trace, options.format or "prov-json"):
+        sys.stdout.write(piece)
 
 
 def _unfold(provenance: Provenance, options: argparse.Namespace) -> None:
@@ -308,6 +320,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_trace(commands, "backward", "find the rows that a row was made from", "car=7")
     where = "part-0.parquet:17"
     _add_trace(commands, "forward", "find the results that a row took part in", where)
+    _add_export(commands)
     _add_unfold(commands)
     _add_replay(commands)
     _add_live(commands)
@@ -367,6 +380,14 @@ def _add_trace(commands: Any, name: str, help_text: str, row: str) -> None:
     stream = "stopped" if name == "backward" else "reports"
     parser = _add(commands, name, _trace, help_text, f"clew {name} prov/ {stream} {row}")
     parser.set_defaults(direction=name)
+    _add_question(parser)
+    if name == "backward":
+        _add_pipeline(parser)
+    _add_limit(parser)
+    _add_json(parser)
+
+
+def _add_question(parser: Any) -> None:
     parser.add_argument("stream", metavar="STREAM", help="the stream of the row")
     parser.add_argument("row", metavar="ROW", help=_ROW_HELP)
     parser.add_argument(
@@ -381,10 +402,27 @@ def _add_trace(commands: Any, name: str, help_text: str, row: str) -> None:
         action="store_true",
         help="show the rows of every stream and named frame on the way",
     )
-    if name == "backward":
-        _add_pipeline(parser)
-    _add_limit(parser)
-    _add_json(parser)
+
+
+def _add_export(commands: Any) -> None:
+    parser = _add(
+        commands,
+        "export",
+        _export,
+        "write where a row came from for other tools",
+        "clew export prov/ stopped car=7 --format prov-n -o why.provn",
+    )
+    _add_question(parser)
+    parser.add_argument(
+        "--forward", action="store_true", help="write what the row took part in instead"
+    )
+    parser.add_argument(
+        "--format",
+        choices=FORMS,
+        help="the form (default: what the file's name ends with, else prov-json)",
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", help="the file (default: print it)")
+    _add_pipeline(parser)
 
 
 def _add_unfold(commands: Any) -> None:

@@ -23,6 +23,7 @@ runs a callback elsewhere, so each one can be rebuilt from its positional argume
     │   ├── NotAStoreError          (ValueError)
     │   ├── StoreVersionError       (ValueError)
     │   └── StoreConflictError      (ValueError) two things of one name
+    ├── EmitError                   (OSError) while a job publishes events
     └── QueryError                  while a question is answered
         ├── ReplayError             (RuntimeError) what a replay needs is not there, or differs
         ├── UnknownStreamError      (LookupError)
@@ -201,6 +202,10 @@ class StoreVersionError(StoreError, ValueError):
 
 class StoreConflictError(StoreError, ValueError):
     """A store already holds something else under the same name."""
+
+
+class EmitError(ClewError, OSError):
+    """Events of a job cannot be published."""
 
 
 class QueryError(ClewError):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from clew.live.parts import new_parts
+from clew.store.entity import ENTITIES
 from clew.store.gaps import WHEN_ASKED
 
 if TYPE_CHECKING:
@@ -98,7 +99,9 @@ class Horizon:
     def readers(self, stream: str) -> tuple[str, ...]:
         """Name the queries that make rows from rows of a stream."""
         streams = self._snapshot.streams
-        return tuple(q for q in self._queries if q in streams and stream in streams[q].sources)
+        # Any job may use what another has generated, and its sources do not say so.
+        read = ENTITIES if stream in self._snapshot.shared else stream
+        return tuple(q for q in self._queries if q in streams and read in streams[q].sources)
 
     def limit(self, stream: str) -> Limit:
         """Say which rows of a source are expired."""

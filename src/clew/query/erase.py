@@ -64,7 +64,10 @@ def erase_content(snapshot: Snapshot, row: RowId) -> int:
     # The segment of a row that is identified by a key is the key itself.
     gone = ["row", "segment"] if identity.get("kind") == "key" else ["row"]
     copies = 0
-    for path in map(Path, snapshot.row_files(row.stream).paths):
+    # An entity is the same row in the stream of the job that generated it and where it was used.
+    streams = snapshot.shared if row.stream in snapshot.shared else {row.stream}
+    files = [path for each in sorted(streams) for path in snapshot.row_files(each).paths]
+    for path in map(Path, files):
         copies += _change(path, ("a", "b"), row, lambda t, m: (_emptied(t, m, gone), m))
     for path in sorted(snapshot.root.glob(f"{LIVE}/*/**/*.parquet")):
         copies += _change(

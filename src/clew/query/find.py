@@ -1,7 +1,8 @@
 """From what a user has in hand to row ids.
 
 A row may be given as an id, as `segment:position`, as a row of an earlier answer, or by the values
-of some of its columns, the way it stands in the user's own output. Values are compared as the
+of some of its columns, the way it stands in the user's own output; an entity also as its
+identifier. Values are compared as the
 types of the stored columns; only the given columns count, and null equals null.
 """
 
@@ -18,6 +19,7 @@ from clew.exceptions import QueryError, RowNotFoundError
 from clew.model import RowId
 from clew.query import show
 from clew.query.row import Row, id_texts
+from clew.store.entity import COLUMN, entity_id
 from clew.store.schema import quote, sql_type
 
 if TYPE_CHECKING:
@@ -77,6 +79,8 @@ def _by_text(question: Question, stream: str, text: str) -> RowId:
     relation = question.rows_of(stream)
     columns = () if relation is None else tuple(relation.columns)
     values = parse_values(text, columns)
+    if values is None and stream in question.snapshot.shared:
+        values = {COLUMN: text}
     if values is not None:
         return _by_values(question, stream, values)
     position = _POSITION.fullmatch(text)
@@ -148,6 +152,8 @@ def _by_values(question: Question, stream: str, values: Mapping[str, Any]) -> Ro
     relation = question.rows_of(stream)
     if relation is None:
         raise _not_found(question, stream, shown)
+    if stream in question.snapshot.shared and values.keys() == {COLUMN}:
+        return _by_identifier(question, stream, values[COLUMN], shown)
     sql, params = _condition(question, stream, relation, values)
     found = question.session.table(
         f"SELECT DISTINCT r._clew_a AS a, r._clew_b AS b FROM {relation.sql} r "
@@ -166,6 +172,16 @@ def _by_values(question: Question, stream: str, values: Mapping[str, Any]) -> Ro
         )
         raise QueryError(msg)
     return RowId(stream, a[0], b[0])
+
+
+def _by_identifier(question: Question, stream: str, identifier: Any, shown: str) -> RowId:
+    """Find an entity: its id follows from its identifier, so no text has to be compared."""
+    from clew.query.content import fetch, ids_table
+
+    found = entity_id(stream, str(identifier))
+    if not fetch(question, stream, ids_table([found])).table.column("_clew_known")[0].as_py():
+        raise _not_found(question, stream, shown)
+    return found
 
 
 def _condition(

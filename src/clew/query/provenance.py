@@ -623,6 +623,7 @@ def _answer(
         scope=_scope(route),
         _tables=tuple(walked.hops),
         status=_status(question, route, asked, ends),
+        runs=tuple(sorted({(each.writer, each.run) for each in walked.batches})),
     )
 
 

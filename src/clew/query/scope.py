@@ -91,12 +91,11 @@ def plan_route(
 def steps(snapshot: Snapshot, direction: Direction, stream: str) -> frozenset[str]:
     """Return the streams one edge away from a stream."""
     if direction == "backward":
-        writer = snapshot.writer(stream)
-        inputs = frozenset[str]() if writer is None else snapshot.inputs(writer)
+        inputs = snapshot.origins(stream)
         if not snapshot.is_named(stream):
             return inputs
         return frozenset(each for each in inputs if not snapshot.is_named(each))
-    writers = snapshot.readers(stream)
+    writers = snapshot.followers(stream)
     if snapshot.is_named(stream):
         return writers
     named = {each for writer in writers for each in snapshot.inputs(writer)}

@@ -15,9 +15,12 @@ from clew.model import Edge, RowId
 from clew.query import show
 
 if TYPE_CHECKING:
+    import os
+
     import pandas as pd
     import pyarrow as pa
 
+    from clew.export import Form, ProvForm
     from clew.model import Exactness, Status
     from clew.query.row import Rows
     from clew.query.scope import Direction
@@ -48,6 +51,7 @@ class Trace:
         seconds: How long the answer took.
         scope: The streams that the answer was kept to, if any.
         status: Forward: `alive` if more results may follow, `expired` if none will.
+        runs: The queries, each with its runs, that made the edges of the answer.
     """
 
     direction: Direction
@@ -61,6 +65,7 @@ class Trace:
     scope: tuple[str, ...] | None
     _tables: tuple[pa.Table, ...]
     status: Status | None = None
+    runs: tuple[tuple[str, str], ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -134,6 +139,34 @@ class Trace:
             "gaps": [gap.to_dict() for gap in self.gaps],
             "seconds": self.seconds,
         }
+
+    def to_prov(self, form: ProvForm = "prov-json") -> str:
+        """Return the answer as W3C PROV: rows are entities, queries are activities.
+
+        Args:
+            form: `prov-json`, `prov-n` or `prov-jsonld`.
+
+        Raises:
+            QueryError: There is no such form.
+        """
+        from clew.export import chunks
+
+        return "".join(chunks(self, form))
+
+    def write(self, to: str | os.PathLike[str], form: Form | None = None) -> None:
+        """Write the answer to a file, for other tools.
+
+        Args:
+            to: The file.
+            form: `prov-json`, `prov-n`, `prov-jsonld`, `csv` for the rows, `csv-edges` for the
+                edges, or `graphml`; what the file's name ends with says it if left out.
+
+        Raises:
+            QueryError: There is no such form, or the file cannot be written.
+        """
+        from clew.export import write_file
+
+        write_file(self, to, form)
 
     def lines(self, limit: int | None = _SHOWN, hint: str = "") -> list[show.Line]:
         """Show the answer: a sentence, the rows, the path, how far it can be trusted.

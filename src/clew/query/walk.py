@@ -4,6 +4,9 @@ Each level is one join of the rows reached so far with the committed edges, what
 A row is expanded once, so streams that feed each other in a circle come to an end. Beside the
 edges, the walk keeps what tells how complete the answer is: rows without edges, and the missing
 batches that could have held some.
+
+Entities that jobs used are the one exception to "an edge says which stream its source row belongs
+to": which job generated them is found on the way (`clew.query.entities`).
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from clew.query.entities import Entities
 from clew.store.edges import COLUMNS
 
 if TYPE_CHECKING:
@@ -45,6 +49,7 @@ class Walk:
         gaps: Missing batches that could have held edges.
         first: The batches that hold the edges of the rows asked about.
         lost: The rows asked about that have no edges.
+        batches: All batches that hold edges of the answer.
     """
 
     lost: pa.Table
@@ -53,6 +58,7 @@ class Walk:
     ends: dict[str, Reached] = field(default_factory=dict)
     passed: set[tuple[str, str]] = field(default_factory=set)
     gaps: set[Gap] = field(default_factory=set)
+    batches: set[Batch] = field(default_factory=set)
 
     def add_ends(self, rows: pa.Table, batches: Iterable[Batch]) -> None:
         """Keep rows as ends of the answer."""
@@ -79,6 +85,7 @@ def walk(question: Question, route: Route, start: pa.Table) -> Walk:
         if not level.edges.num_rows:
             return found
         found.hops.append(level.edges)
+        found.batches |= level.batches
         found.passed |= _pairs(level.edges)
         found.add_ends(_of_streams(level.far, walker.ends), level.batches)
         frontier = walker.minus(_of_streams(level.far, walker.onward), visited)
@@ -118,6 +125,7 @@ class _Walker:
         # A row that should have been made from something, and whose edges the store does not
         # have, is as far as the answer goes.
         self.keeps_barren = self.is_backward and route.ends is None
+        self.entities = Entities(question, route)
         self.ends = self._ends()
         self.onward = self._onward()
 
@@ -139,14 +147,17 @@ class _Walker:
         if self.is_backward:
             writers = {snapshot.writer(each) for each in streams}
             return frozenset(each for each in writers if each is not None)
-        return frozenset[str]().union(*(snapshot.readers(each) for each in streams))
+        return frozenset[str]().union(*(snapshot.followers(each) for each in streams))
 
     def expand(self, frontier: pa.Table) -> _Level:
         """Find the edges of all rows of a level, by one join."""
-        writers = self._writers(frontier.column("stream").unique().to_pylist())
+        streams = frontier.column("stream").unique().to_pylist()
+        writers = self._writers(streams) | self.entities.writers(streams)
         files = self.question.snapshot.edge_files(writers)
         question = self.question
-        raw = question.edges.join(question.session, files, self.near, frontier, self.route.ways)
+        known = self.entities.as_stored(frontier)
+        raw = question.edges.join(question.session, files, self.near, known, self.route.ways)
+        raw = self.entities.as_owned(raw, frontier)
         edges = raw.select(COLUMNS).group_by(list(COLUMNS)).aggregate([])
         edges = edges.sort_by([(name, "ascending") for name in COLUMNS])
         fruitful = _side(edges, self.near)

@@ -11,9 +11,11 @@ from __future__ import annotations
 import os
 import threading
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from clew.store import layout
+from clew.store.entity import ENTITIES, is_entity
 from clew.store.gaps import find_gaps, find_pending, missing_numbers
 from clew.store.records import Batch, Gap, StreamRecord, read_batch, read_stream
 
@@ -62,6 +64,33 @@ class Snapshot:
         """Say whether the stream is a named frame inside a query."""
         record = self.streams.get(stream)
         return record is not None and record.kind == "named"
+
+    @cached_property
+    def shared(self) -> frozenset[str]:
+        """The streams of entities: a row of one is the row with the same id of any other.
+
+        A job's edges lead to the stream `entities`, whichever job generated what it used.
+        """
+        return frozenset(n for n, each in self.streams.items() if is_entity(each.identity))
+
+    @cached_property
+    def jobs(self) -> frozenset[str]:
+        """The jobs that generate entities."""
+        return self.shared - {ENTITIES}
+
+    def followers(self, stream: str) -> frozenset[str]:
+        """Return the writers that may make rows from rows of a stream.
+
+        Beside its readers, those are all jobs that use entities if the stream has some.
+        """
+        return self.readers(ENTITIES if stream in self.shared else stream)
+
+    def origins(self, stream: str) -> frozenset[str]:
+        """Return the streams that rows of a stream may come from directly."""
+        if stream == ENTITIES and stream in self.shared:
+            return self.jobs
+        writer = self.writer(stream)
+        return frozenset() if writer is None else self.inputs(writer)
 
     def readers(self, stream: str) -> frozenset[str]:
         """Return the writers that make rows from rows of a stream.

@@ -17,9 +17,11 @@ rows alone. The demo, the tests and the benchmarks all start here.
 | `object_annotation` | `crossings` | 2 |
 | `flights` | `delayed_departures`, with and without weather | as many flights as were late |
 | `flights` | `late_flights` | the flight, and its plane where one is known |
+| `hashtags` | `count_hashtags`, `sum_by_category`, jobs that publish events | the lines with it |
 
 The first four are the queries of GeneaLog's evaluation, the next four those that Ananke's adds.
-`flights` needs the extra of that name.
+`flights` needs the extra of that name. `events` writes streams of provenance events of any size,
+and `disorder` puts such streams out of order.
 """
 
 from __future__ import annotations

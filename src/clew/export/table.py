@@ -1,0 +1,45 @@
+"""CSV: the rows of an answer, or its edges, as a spreadsheet or a database reads them.
+
+Commas between fields, quotes doubled, a line feed at the end of each line. Null is an empty field.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING, Any
+
+from clew.query import show
+from clew.query.row import to_python
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from clew.export.statements import Statements
+
+_AT_ONCE = 1024
+
+
+def csv_rows(said: Statements) -> Iterator[str]:
+    """Write the rows at the ends of the answer, with the columns of `Trace.to_arrow`."""
+    table = said.trace.to_arrow()
+    yield _line(table.column_names)
+    for first in range(0, table.num_rows, _AT_ONCE):
+        columns = [to_python(each) for each in table.slice(first, _AT_ONCE).columns]
+        yield from map(_line, zip(*columns, strict=True))
+
+
+def csv_edges(said: Statements) -> Iterator[str]:
+    """Write the edges of the answer, each on a line."""
+    yield _line(("sink", "sink_id", "source", "source_id"))
+    for edge in said.edges:
+        yield _line((edge.sink.stream, edge.sink.text, edge.source.stream, edge.source.text))
+
+
+def _line(values: Iterable[Any]) -> str:
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerow(
+        ["" if each is None else each if isinstance(each, str) else show.cell(each)
+         for each in values]
+    )  # fmt: skip
+    return file.getvalue()

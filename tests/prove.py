@@ -17,6 +17,7 @@ from proof import (
     points,
     processes,
     random_pipelines,
+    recorded,
     restarts,
     workloads,
 )
@@ -29,6 +30,7 @@ PARTS = {
     "workloads and real flights": workloads,
     "random pipelines": random_pipelines,
     "windows over rows in order": ordered,
+    "recorded keys": recorded,
     "queries cut in two processes": processes,
     "connection points": points,
     "kill and restart": restarts,

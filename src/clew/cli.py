@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from rich.console import Console
 from rich.text import Text
 
-from clew.exceptions import ClewError
+from clew.exceptions import ClewError, QueryError
 from clew.export import FORMS, chunks
 from clew.query import live_status, show
+from clew.query.assertions import recording_lines
 from clew.query.provenance import open_store
 from clew.query.stream import lines as stream_lines
 from clew.query.trace import STATUS
@@ -80,6 +81,9 @@ def _run(arguments: list[str]) -> int:
 
         return demo(arguments[1:])
     options = _parser().parse_args(arguments)
+    if options.command is _estimate:
+        _estimate(options)
+        return 0
     if options.command is _verify_live and not is_store(options.path):
         return _verify_files(options)
     command: Callable[[Provenance, argparse.Namespace], int | None] = options.command
@@ -146,6 +150,44 @@ def _unfold(provenance: Provenance, options: argparse.Namespace) -> None:
             return
         sys.stdout.flush()
         time.sleep(options.every)
+
+
+def _assertions(provenance: Provenance, options: argparse.Namespace) -> None:
+    if options.stream is None:
+        found = provenance.recordings()
+        if options.json:
+            _print_json({"recordings": [each.to_dict() for each in found]})
+        else:
+            _print_lines(recording_lines(found))
+        return
+    answer = provenance.assertions(options.stream, _limit(options))
+    if options.json:
+        _print_json({**answer.to_dict(), "left_out": answer.total - len(answer)})
+    else:
+        _print_lines(answer.lines(_HINT))
+
+
+def _estimate(options: argparse.Namespace) -> None:
+    from clew.assertions.estimate import estimate
+    from clew.graph.duration import micros
+    from clew.pipelines import load_pipeline
+    from clew.query.assertions import estimate_lines
+
+    frames = load_pipeline(options.pipeline, options.stream)
+    frame = frames.get(options.stream) or next(iter(frames.values()))
+    rows = options.rows
+    if rows is None:
+        if options.rate is None:
+            msg = "say how many rows: `--rows N`, or `--rate ROWS_A_SECOND --for PERIOD`."
+            raise QueryError(msg)
+        rows = round(options.rate * micros(options.period) / 1e6)
+    found = estimate(
+        frame.node, rows, rate=options.rate, sample=options.sample, name=options.stream
+    )
+    if options.json:
+        _print_json(found.to_dict())
+    else:
+        _print_lines(estimate_lines(found))
 
 
 def _replay(provenance: Provenance, options: argparse.Namespace) -> int:
@@ -321,6 +363,8 @@ def _parser() -> argparse.ArgumentParser:
     where = "part-0.parquet:17"
     _add_trace(commands, "forward", "find the results that a row took part in", where)
     _add_export(commands)
+    _add_assertions(commands)
+    _add_estimate(commands)
     _add_unfold(commands)
     _add_replay(commands)
     _add_live(commands)
@@ -331,7 +375,9 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add(commands: Any, name: str, run: Any, help_text: str, example: str) -> Any:
+def _add(
+    commands: Any, name: str, run: Any, help_text: str, example: str, *, with_store: bool = True
+) -> Any:
     parser = commands.add_parser(
         name,
         help=help_text,
@@ -341,7 +387,9 @@ def _add(commands: Any, name: str, run: Any, help_text: str, example: str) -> An
         allow_abbrev=False,
     )
     parser.set_defaults(command=run)
-    parser.add_argument("path", metavar="PATH", help="the store: the folder given to .provenance()")
+    if with_store:
+        help_text = "the store: the folder given to .provenance()"
+        parser.add_argument("path", metavar="PATH", help=help_text)
     return parser
 
 
@@ -423,6 +471,56 @@ def _add_export(commands: Any) -> None:
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="the file (default: print it)")
     _add_pipeline(parser)
+
+
+def _add_assertions(commands: Any) -> None:
+    parser = _add(
+        commands,
+        "assertions",
+        _assertions,
+        "show the keys of rows that were recorded of each stream",
+        "clew assertions prov/ kept",
+    )
+    parser.add_argument(
+        "stream",
+        metavar="STREAM",
+        nargs="?",
+        help="a recorded stream; without it, all recorded streams are listed",
+    )
+    _add_limit(parser)
+    _add_json(parser)
+
+
+def _add_estimate(commands: Any) -> None:
+    parser = _add(
+        commands,
+        "estimate",
+        _estimate,
+        "predict what recording keys will take, from a sample of the source",
+        "clew estimate --pipeline traffic:stopped --rate 5000 --for '1 day'",
+        with_store=False,
+    )
+    _add_pipeline(parser, required=True)
+    parser.add_argument(
+        "--stream", metavar="STREAM", default="out", help="the results (default: out)"
+    )
+    parser.add_argument("--rows", metavar="N", type=_whole_number, help="how many source rows")
+    parser.add_argument("--rate", metavar="N", type=float, help="source rows a second")
+    parser.add_argument(
+        "--for",
+        dest="period",
+        metavar="PERIOD",
+        default="1 day",
+        help="for how long, with --rate (default: 1 day)",
+    )
+    parser.add_argument(
+        "--sample",
+        metavar="N",
+        type=_whole_number,
+        default=20_000,
+        help="how many rows of each source to look at (default: 20000)",
+    )
+    _add_json(parser)
 
 
 def _add_unfold(commands: Any) -> None:

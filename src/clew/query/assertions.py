@@ -13,11 +13,13 @@ from clew.store.asserted import assertions_of, recorded_streams
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     import pyarrow as pa
 
+    from clew.assertions.cost import Form
+    from clew.assertions.estimate import Estimate
     from clew.store.engine import Session
 
 _COLUMNS = ("seq", "a", "b", "time", "delay")
@@ -71,6 +73,70 @@ class Recording:
     rows: int
     has_content: bool
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data that JSON can hold."""
+        return {
+            "stream": self.stream,
+            "writer": self.writer,
+            "same_as": self.same_as,
+            "rows": self.rows,
+            "content": self.has_content,
+        }
+
+
+def recording_lines(found: Sequence[Recording]) -> list[show.Line]:
+    """Return what was recorded as lines of text."""
+    cells = [
+        [
+            each.stream,
+            each.writer,
+            f"{each.rows:,}",
+            "keys and content" if each.has_content else "keys",
+            "" if each.same_as is None else f"those of {each.same_as}",
+        ]
+        for each in found
+    ]
+    head = f"{show.count(len(found), 'stream')} recorded"
+    if not cells:
+        return [show.Line("headline", head)]
+    table = show.table(["stream", "query", "rows", "kept", "rows are"], cells)
+    return [show.Line("headline", head), *table]
+
+
+def estimate_lines(found: Estimate) -> list[show.Line]:
+    """Return a prediction as lines of text."""
+    forms: tuple[Form, ...] = ("optimised", "unoptimised")
+    kept = {"optimised": "content of sources only", "unoptimised": "content of every stream"}
+    lines = [show.Line("headline", f"for {found.rows:,} source rows")]
+    cells = [
+        [kept[form], _size(found.storage(form)), _size(found.marginal_storage(form))]
+        for form in forms
+    ]
+    lines += show.table(["kept", "in all", "for each step"], cells)
+    streams = [
+        [
+            each.name,
+            each.kind,
+            f"{each.rows * found.rows:,.0f}",
+            f"{each.key_bytes:.2f}",
+            f"{each.content_bytes:.1f}",
+        ]
+        for each in found.streams
+    ]
+    lines += show.table(["stream", "step", "rows", "key B", "content B"], streams)
+    if found.memory_bytes is not None:
+        text = f"properties take at most {_size(found.memory_bytes)} more of Spark's state"
+        lines.append(show.Line("note", text))
+    return lines
+
+
+def _size(size: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000 or unit == "GB":
+            return f"{size:,.0f} {unit}" if unit == "B" else f"{size:,.1f} {unit}"
+        size /= 1000
+    raise AssertionError
+
 
 @dataclass(frozen=True, slots=True)
 class Assertions:
@@ -87,6 +153,11 @@ class Assertions:
         columns = [to_python(self.table[name]) for name in (*_COLUMNS, "row")]
         for seq, a, b, time, delay, row in zip(*columns, strict=True):
             yield Assertion(RowId(self.stream, a, b), time, seq, delay, row)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answer as plain data that JSON can hold."""
+        rows = [each.to_dict() for each in self]
+        return {"stream": self.stream, "total": self.total, "assertions": rows}
 
     def lines(self, hint: str = "") -> list[show.Line]:
         """Return the answer as lines of text."""

@@ -12,16 +12,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from clew.live.elements import LIVE, VERTEX
+from clew.store.asserted import recorded_streams, rounds_of
 from clew.store.commit import now, put_json
-from clew.store.layout import POINTS, quote_name
+from clew.store.layout import ASSERTIONS, POINTS, quote_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from clew.model import RowId
     from clew.query.trace import Trace
@@ -75,9 +77,36 @@ def erase_content(snapshot: Snapshot, row: RowId) -> int:
         )
     for path in sorted(snapshot.root.glob(f"{POINTS}/*/{quote_name(row.stream)}/*/*.parquet")):
         copies += _change(path, _KEPT, row, lambda t, m: (t.filter(pc.invert(m)), m))
+    for path, time in _recorded(snapshot.root, row):
+        copies += _empty_line(path, row.b, time)
+    for path in sorted(snapshot.root.glob(f"{ASSERTIONS}/*/*/{quote_name(row.stream)}/keys-*")):
+        if "row" in pq.read_schema(path).names:
+            copies += _change(path, ("a", "b"), row, lambda t, m: (_emptied(t, m, ["row"]), m))
     note = snapshot.root / ERASED / quote_name(row.stream) / f"{row.text}.json"
     put_json(note, {"erased": now(), "copies": copies})
     return copies
+
+
+def _recorded(root: Path, row: RowId) -> Iterator[tuple[Path, str | None]]:
+    """Find the copies of source files that hold a row, with the column that has its time."""
+    streams = recorded_streams(root)
+    for writer in sorted({each.writer for each in streams.values()}):
+        for each in rounds_of(root, writer):
+            for copy in each.streams.get(row.stream, {}).get("copies", ()):
+                if copy["a"] == row.a:
+                    yield root / copy["file"], streams[row.stream].time
+
+
+def _empty_line(path: Path, line: int, time: str | None) -> int:
+    """Set everything in one line of a file to null, but for its time."""
+    table = pq.read_table(path, partitioning=None, coerce_int96_timestamp_unit="us")
+    mask = pa.chunked_array([pa.array(np.arange(table.num_rows) == line)])
+    names = [name for name in table.column_names if name != time]
+    changed = _emptied(table, mask, names)
+    if changed.equals(table):
+        return 0
+    _replace(path, changed)
+    return 1
 
 
 def _change(
@@ -103,6 +132,11 @@ def _change(
     changed, lines = change(table, mask)
     if changed.equals(table):
         return 0
+    _replace(path, changed)
+    return int(pc.sum(lines).as_py())
+
+
+def _replace(path: Path, changed: pa.Table) -> None:
     draft = path.with_name(f".{path.name}.tmp")
     pq.write_table(changed, draft, compression="zstd")
     with draft.open("rb") as file:
@@ -110,7 +144,6 @@ def _change(
     draft.replace(path)
     # Spark leaves a checksum beside a file, which is no longer that of this one.
     path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
-    return int(pc.sum(lines).as_py())
 
 
 def _vertices(table: pa.Table, mask: pa.ChunkedArray) -> pa.ChunkedArray:

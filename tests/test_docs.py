@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import io
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 import clew
 from clew.frame.refused import REFUSED, REFUSED_ON_GROUPS
+from clew.testing import read_batches, write_batches
 
 if TYPE_CHECKING:
     import pytest
@@ -25,7 +29,7 @@ def blocks(page: str) -> list[tuple[str, str]]:
 
 def run(code: str, names: dict[str, Any]) -> str:
     """Run code of a page as if Spark had been started in this folder."""
-    for name in ("in/", "out/", "prov/", "events"):
+    for name in ("in/", "out/", "prov/", "events", "counts/", "checkpoint"):
         code = code.replace(f'"{name}', f'"{Path.cwd()}/{name}')
     text = io.StringIO()
     with contextlib.redirect_stdout(text):
@@ -56,8 +60,6 @@ def test_the_tutorial_runs_and_prints_what_it_shows(
 def test_choosing_a_capture_runs_and_prints_what_it_shows(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import datetime as dt
-
     import pyarrow as pa
 
     from clew.testing import write_batches
@@ -79,8 +81,6 @@ def test_choosing_a_capture_runs_and_prints_what_it_shows(
 def test_several_processes_runs_and_prints_what_it_shows(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import datetime as dt
-
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -99,8 +99,6 @@ def test_several_processes_runs_and_prints_what_it_shows(
 def test_following_rows_runs_and_prints_what_it_shows(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import datetime as dt
-
     import pyarrow as pa
 
     from clew.testing import write_batches
@@ -120,8 +118,6 @@ def test_following_rows_runs_and_prints_what_it_shows(
 
 
 def test_asking_while_the_stream_runs_prints_what_it_shows(spark: SparkSession) -> None:
-    import datetime as dt
-
     noon = dt.datetime(2026, 1, 1, 12, tzinfo=dt.timezone.utc)
     rows = [
         (noon, "n1", "north", 20.0, 0.8, None),
@@ -135,8 +131,6 @@ def test_asking_while_the_stream_runs_prints_what_it_shows(spark: SparkSession) 
 
 
 def test_the_page_on_ordered_windows_runs(spark: SparkSession) -> None:
-    import datetime as dt
-
     noon = dt.datetime(2026, 1, 1, 12, tzinfo=dt.timezone.utc)
     meters = [("north", [1, 2, 3, 4, 5]), ("south", [9, 3])]
     rows = [
@@ -172,8 +166,6 @@ def test_the_page_on_functions_runs(spark: SparkSession) -> None:
 def test_the_page_on_replay_runs(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import datetime as dt
-
     monkeypatch.chdir(tmp_path)
     noon = dt.datetime(2026, 1, 1, 12, tzinfo=dt.timezone.utc)
     rows = [
@@ -182,6 +174,21 @@ def test_the_page_on_replay_runs(
     ]
     readings = spark.createDataFrame(rows, "n long, ts timestamp, meter string, kwh long")
     assert run_page("docs/how-to/replay.md", {"readings": readings, "spark": spark}) == 2
+
+
+def test_the_page_on_recording_keys_runs(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    noon = dt.datetime(2026, 1, 1, 12, tzinfo=dt.timezone.utc)
+    times = [noon + dt.timedelta(seconds=n) for n in (10, 20, 40, 70)]
+    kinds = {"ts": pa.timestamp("us", "UTC"), "meter": pa.string(), "kwh": pa.int64()}
+    rows = [
+        {"ts": ts, "meter": "m1", "kwh": kwh} for ts, kwh in zip(times, (3, 90, 4, 5), strict=True)
+    ]
+    write_batches(tmp_path / "in", pa.schema(kinds), [rows])
+    stream = read_batches(spark, tmp_path / "in", "ts timestamp, meter string, kwh long")
+    assert run_page("docs/how-to/record-keys.md", {"stream": stream}) == 3
 
 
 def test_the_page_on_publishing_provenance_runs(
@@ -205,8 +212,6 @@ def test_the_page_on_exports_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_the_readme_runs(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import datetime as dt
-
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -182,16 +182,15 @@ def _time(node: Node) -> Time | None:
 def _same_as(
     node: Node, names: Mapping[int, str], times: Mapping[int, Time | None], wanted: set[int]
 ) -> str | None:
-    """Go back as long as rows are handed on under the same key, to a stream that is recorded."""
-    here = node
+    """Go back as long as rows are handed on under the same key, to the first that is recorded."""
+    here, found = node, None
     while len(here.inputs) == 1:
         [before] = here.inputs
         if not _hands_on_all(here, times[here.id], times[before.id]):
-            return None
-        if before.id in wanted:
-            return names[before.id]
+            break
+        found = names[before.id] if before.id in wanted else found
         here = before
-    return None
+    return found
 
 
 def _hands_on_all(node: Node, own: Time | None, before: Time | None) -> bool:

@@ -156,9 +156,13 @@ def _costs(node: Node, name: str, sample: int) -> Iterator[StreamCost]:
     folder = Path(tempfile.mkdtemp(prefix="clew-estimate-"))
     try:
         whole, half = (_measured(node, name, n, folder) for n in (sample, sample // 2))
-        firsts = [each.name for each in recorded_streams(node, name, "all") if each.is_first]
+        firsts = [
+            each.name
+            for each in recorded_streams(node, name, "all", content="all")
+            if each.is_first
+        ]
         most = sum(whole[first].rows for first in firsts)
-        for stream in recorded_streams(node, name, "all"):
+        for stream in recorded_streams(node, name, "all", content="all"):
             yield _cost(stream, whole[stream.name], half[stream.name], most)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -184,7 +188,7 @@ def _measured(node: Node, name: str, sample: int, folder: Path) -> dict[str, _Si
                 table = source.again.read(source.df, source.origin.schema)
             part = table.limit(sample)
             limited[each.id] = replace(source, df=part, again=Again(table=part))
-    streams = recorded_streams(rebuilt(node, limited), name, "all")
+    streams = recorded_streams(rebuilt(node, limited), name, "all", content="all")
     batches = Batches(None, 0, 0)
     sizes = {}
     for stream in streams:

@@ -7,6 +7,7 @@ once, in the static part, and takes no space. That is what maps, renamings and w
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -88,7 +89,11 @@ class Recorded:
 
 
 def recorded_streams(
-    node: Node, writer: str, which: str | Sequence[str], event_time: str | None = None
+    node: Node,
+    writer: str,
+    which: str | Sequence[str],
+    event_time: str | None = None,
+    content: Content = "first",
 ) -> list[Recorded]:
     """Choose the streams to record, sources first.
 
@@ -98,6 +103,7 @@ def recorded_streams(
         which: `"all"` for the stream behind every step, or names of sources, named frames and the
             results.
         event_time: The results' column that says when they were, if the user named one.
+        content: Of which streams the rows themselves are kept.
 
     Raises:
         WriterError: A name is not one of the query's.
@@ -117,8 +123,10 @@ def recorded_streams(
             first = isinstance(each.operator, Source)
             found.append(Recorded(names[each.id], each, number, times[each.id], same, first))
     for stream in found:
-        if stream.same_as is None and not stream.is_first:
+        if not stream.is_first and (stream.same_as is None or content == "all"):
             _check(stream)
+        if not stream.is_first and content == "all":
+            _check_columns(stream)
     return found
 
 
@@ -172,8 +180,10 @@ def _time(node: Node) -> Time | None:
     if isinstance(node.operator, Source):
         column = span_column(node.operator.origin)
         return None if column is None else Time(column, is_window=False)
+    named = Counter(column.lower() for column in node.columns)
+    sole = [column for column in node.columns if named[column.lower()] == 1]
     for is_window in (True, False):
-        for column in node.columns:
+        for column in sole:
             if holds_moment(node, column, of_window=is_window):
                 return Time(column, is_window)
     return None
@@ -215,6 +225,18 @@ def _reshaped(node: Node, operator: Reshape, own: Time | None, before: Time | No
         return same and own.is_window == before.is_window
     # `fillna` and `replace` may change a time.
     return own == before and (own is None or operator.verb == "drop")
+
+
+def _check_columns(stream: Recorded) -> None:
+    """Refuse to keep rows whose columns cannot be told apart by name.
+
+    Raises:
+        AssertionsRefusedError: Two columns have one name.
+    """
+    for name, count in Counter(c.lower() for c in stream.node.columns).items():
+        if count > 1:
+            why = f"two of its columns are called `{name}`, so its content cannot be kept"
+            raise AssertionsRefusedError(stream.name, why)
 
 
 def _check(stream: Recorded) -> None:

@@ -195,7 +195,8 @@ class TracedWriter:
         assert root is not None
         choice = choose(self._node, settings.capture)
         which = settings.assertions
-        streams = recorded_streams(self._node, name, which, settings.event_time) if which else []
+        said = (which, settings.event_time, settings.content)
+        streams = recorded_streams(self._node, name, *said) if which else []
         rows = interpret(self._node, capture_of(choice.capture))
         make_store(root, __version__)
         run = uuid.uuid4().hex[:8]

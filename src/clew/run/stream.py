@@ -442,7 +442,8 @@ class TracedStreamWriter:
     def _recorded(self, settings: Place, name: str) -> list[Recorded]:
         if not settings.assertions:
             return []
-        return recorded_streams(self._node, name, settings.assertions, settings.event_time)
+        which, time = settings.assertions, settings.event_time
+        return recorded_streams(self._node, name, which, time, settings.content)
 
     def _start(self, df: DataFrame, job: BatchJob, checkpoint: Path) -> StreamingQuery:
         writer: Any = df.writeStream.queryName(str(self._name)).outputMode("append")

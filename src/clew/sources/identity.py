@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import types as T
@@ -20,7 +20,7 @@ from clew.exceptions import IdentityError
 from clew.graph.columns import id_texts, quote
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
@@ -194,6 +194,14 @@ _BY_NAME: dict[str, type[Identity]] = {
         ContentIdentity,
     )
 }
+
+
+def identity_from(said: Mapping[str, Any]) -> Identity:
+    """Read an identity that was written by `describe`."""
+    kind = said["kind"]
+    return KeyIdentity(tuple(said["keys"])) if kind == KeyIdentity.kind else _BY_NAME[kind]()
+
+
 _KAFKA = {"topic": T.StringType, "partition": T.IntegerType, "offset": T.LongType}
 
 

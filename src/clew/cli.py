@@ -393,10 +393,10 @@ def _add_unfold(commands: Any) -> None:
         "unfold",
         _unfold,
         "compute edges of rows that carry pointers or intervals",
-        'clew unfold prov/ stopped --pipeline traffic:stopped --where "car = 7"',
+        'clew unfold prov/ stopped --where "car = 7"',
     )
     parser.add_argument("stream", metavar="STREAM", help="the stream of the results")
-    _add_pipeline(parser, required=True)
+    _add_pipeline(parser)
     parser.add_argument("--where", metavar="SQL", help="only rows that meet this, in Spark SQL")
     parser.add_argument("--first", metavar="N", type=_whole_number, help="only the first N rows")
     parser.add_argument(
@@ -421,11 +421,11 @@ def _add_replay(commands: Any) -> None:
         "replay",
         _replay,
         "run a query again and compare its results with those in the store",
-        "clew replay prov/ stopped --pipeline traffic:stopped",
+        "clew replay prov/ stopped car=7",
     )
     parser.add_argument("stream", metavar="STREAM", help="the stream of the results")
     parser.add_argument("row", metavar="ROW", nargs="?", help="only this row, from its trace alone")
-    _add_pipeline(parser, required=True)
+    _add_pipeline(parser)
     parser.add_argument(
         "--period",
         metavar=("FROM", "TO"),
@@ -517,6 +517,7 @@ def _add_erase(commands: Any) -> None:
 
 def _add_pipeline(parser: Any, *, required: bool = False) -> None:
     text = "the pipeline, a function that takes a SparkSession and returns the traced frame"
+    text += "" if required else "; by default it is rebuilt from the store"
     parser.add_argument("--pipeline", metavar="MODULE:FUNCTION", required=required, help=text)
 
 

@@ -3,8 +3,8 @@
 An operator is a frozen dataclass, so it is stored as its name and its fields. Fields hold numbers,
 texts, types, other dataclasses and the user's columns; a column is written as SQL text that the
 caller provides, since only the caller can tell whether a text is right. A function that only
-computes a column from columns is written as the column it gives for stand-ins. Any other function is
-not storable, and the error says so in words that complete "this step holds ...".
+computes a column from columns is written as the column it gives for stand-ins. Any other function
+is not storable, and the error says so in words that complete "this step holds ...".
 """
 
 from __future__ import annotations
@@ -87,7 +87,8 @@ def opened(operator: Operator) -> dict[str, Any]:
     """
     if not isinstance(operator, STORED):
         called = operator.label.split(" by ")[0]
-        raise NotStorableError(f"a Python function, `{called}`")
+        msg = f"a Python function, `{called}`"
+        raise NotStorableError(msg)
     fields = dataclasses.fields(operator)  # type: ignore[arg-type]
     return {f.name: _opened(f.name, getattr(operator, f.name)) for f in fields}
 
@@ -105,7 +106,8 @@ def _opened_merge(merge: Merge) -> Any:
         return {"merge": merge.name}
     together = getattr(merge.together, "__name__", "")
     if getattr(F, together, None) is not merge.together:
-        raise NotStorableError("an aggregate of its own that is a Python function")
+        msg = "an aggregate of its own that is a Python function"
+        raise NotStorableError(msg)
     return {"merge": together, "both": merge.both and _body("both", merge.both)}
 
 
@@ -114,9 +116,11 @@ def _body(name: str, function: Callable[..., Any]) -> Body:
     try:
         column = function(*[F.col(argument(i)) for i in range(count)])
     except Exception as error:
-        raise NotStorableError("a Python function that is no expression") from error
+        msg = "a Python function that is no expression"
+        raise NotStorableError(msg) from error
     if not isinstance(column, Column):
-        raise NotStorableError("a Python function that is no expression")
+        msg = "a Python function that is no expression"
+        raise NotStorableError(msg)
     return Body(count, column)
 
 
@@ -177,7 +181,8 @@ def encode(value: Any, texts: Iterator[str]) -> Any:
             "part": type(value).__name__,
             "with": {f.name: encode(getattr(value, f.name), texts) for f in fields},
         }
-    raise NotStorableError(f"a Python object, `{type(value).__name__}`")
+    msg = f"a Python object, `{type(value).__name__}`"
+    raise NotStorableError(msg)
 
 
 def decode(data: Any) -> Any:

@@ -1,7 +1,7 @@
 """Rebuild a pipeline from the store, in a process that does not know it.
 
-What is checked before it is used: that every step is stored, that its text is the one that every run
-noted, and that the steps give the columns that the steps of the query had. Anything else is an
+What is checked before it is used: that every step is stored, that its text is the one that every
+run noted, and that the steps give the columns that the steps of the query had. Anything else is an
 error that says which pipeline to hand in.
 """
 
@@ -21,6 +21,7 @@ from clew.graph.text import quiet
 from clew.operators.source import Source
 from clew.operators.stored import decode, made
 from clew.run.describe import shape_of
+from clew.run.session import make_session
 from clew.run.stored import VERSION, digest_of, settings_of
 from clew.sources.identity import identity_from
 from clew.sources.stored import source_from
@@ -59,19 +60,21 @@ def check_stored(root: Path, stream: str) -> dict[str, Any]:
     return said
 
 
-def rebuild(root: Path, stream: str, spark: SparkSession) -> Node:
+def rebuild(root: Path, stream: str) -> Node:
     """Build the query that fills a stream from what the store says of it.
+
+    It is built in the running session, or in one that is started. If the query ran with other
+    settings, it gets a session of its own, with those.
 
     Args:
         root: The store.
         stream: The results.
-        spark: The session; one with the settings of the query's is made if it has others.
 
     Raises:
         ReplayError: It cannot be rebuilt, or not as it was.
     """
     said = check_stored(root, stream)
-    session = _session_like(spark, said["pipeline"]["settings"], root, stream)
+    session = _session_like(make_session(), said["pipeline"]["settings"], root, stream)
     try:
         with quiet():
             node = _built(said, session)
@@ -103,7 +106,8 @@ def _built(said: Mapping[str, Any], spark: SparkSession) -> Node:
         node = Node(operator, inputs, referenced=set(step["referenced"]), said=drawn["label"])
         ids[number] = node.id
         nodes.append(node)
-    return nodes[graph["sink"]]
+    sink: int = graph["sink"]
+    return nodes[sink]
 
 
 def _source(name: str, said: Mapping[str, Any], spark: SparkSession) -> Source:

@@ -150,9 +150,11 @@ def _searched(node: Node, fields: Mapping[str, Any], number: int, names: Sequenc
         if _one_same(node, fields, number, text):
             return text
     if _runs_python(node):
-        raise NotStorableError("a Python function (UDF)")
+        msg = "a Python function (UDF)"
+        raise NotStorableError(msg)
     shown = printed(column)
-    raise NotStorableError(f"`{shown}`, for which there is no SQL text that is sure to mean the same")
+    msg = f"`{shown}`, for which there is no SQL text that is sure to mean the same"
+    raise NotStorableError(msg)
 
 
 def _one_same(node: Node, fields: Mapping[str, Any], number: int, text: str) -> bool:
@@ -213,4 +215,5 @@ class _Registered:
             found = self._spark.sql("SHOW USER FUNCTIONS").collect()
             self._names = {str(row[0]).rsplit(".", 1)[-1].strip("`").lower() for row in found}
         for name in sorted(called & self._names):
-            raise NotStorableError(f"the function `{name}`, which was registered in its session")
+            msg = f"the function `{name}`, which was registered in its session"
+            raise NotStorableError(msg)

@@ -9,13 +9,13 @@ trusted: whoever stores one compares the plan that Spark makes of it with the us
 
 from __future__ import annotations
 
-import logging
 import re
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import functions as F
 
 from clew.graph.columns import quote, user_columns
@@ -31,7 +31,7 @@ _QUOTED_SYMBOL = re.compile(r"`([-+*/%=<>!&|^~]+)`\(")
 _FLOAT = re.compile(r"(?<![\w.])(\d+\.\d+)(?![\w.])")
 _MOMENT = re.compile(r"(?<![\w.'])(\d{4,}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?)(?![\w.])")
 _DAY = re.compile(r"(?<![\w.'-])(\d{4,}-\d\d-\d\d)(?![\w.:-]| \d\d:)")
-_FRAME = re.compile(r"(BETWEEN|AND) (-?)(\d+)L?(?= AND |\))")
+_FRAME = re.compile(r"(BETWEEN|AND) (-?\d+)L?(?= AND |\))")
 _CALL = re.compile(r"^(\w+)\((?!\))")
 _ALIAS = re.compile(r"^(?P<value>.*) AS (?P<name>[^()`]*[^()`\w][^()`]*)$", re.DOTALL)
 _LAMBDA = re.compile(r"(?:\((\w+(?:, \w+)*)\)|(?<![\w`'.])(\w+)) ->")
@@ -114,7 +114,8 @@ def _fields(df: DataFrame) -> list[tuple[str, str]]:
 @contextmanager
 def quiet() -> Iterator[None]:
     """Keep PySpark from logging a failed analysis where a failure is only an answer."""
-    loggers = [logging.getLogger(name) for name in _LOGGERS]
+    # PySpark's own way to get at them: it cannot use loggers of a name that Python has made.
+    loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]
     before = [each.disabled for each in loggers]
     for each in loggers:
         each.disabled = True
@@ -145,13 +146,11 @@ def _as_sql(text: str) -> str:
     def translated(part: str) -> str:
         part = _SYMBOL.sub(r"`\1`(", part)
         part = _DAY.sub(r"DATE '\1'", _MOMENT.sub(r"TIMESTAMP '\1'", part))
-        return _FRAME.sub(_bound, part) if " OVER " in text else part
+        # A negative number of rows that follow is the plan of a frame made in Python; SQL's
+        # `PRECEDING` is another plan for the same rows.
+        return _FRAME.sub(r"\1 \2 FOLLOWING", part) if " OVER " in text else part
 
     return _outside(text, translated)
-
-
-def _bound(match: re.Match[str]) -> str:
-    return f"{match[1]} {match[3]} {'PRECEDING' if match[2] else 'FOLLOWING'}"
 
 
 def _with_names(text: str, names: Sequence[str]) -> str:

@@ -8,7 +8,6 @@ what a frame offers and takes the strongest; the user can name another.
 
 from __future__ import annotations
 
-import logging
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -18,6 +17,7 @@ from pyspark.sql import types as T
 
 from clew.exceptions import IdentityError
 from clew.graph.columns import id_texts, quote
+from clew.graph.text import quiet
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -286,16 +286,11 @@ def offers_file(df: DataFrame) -> bool:
 def _resolves(df: DataFrame, name: str) -> bool:
     if name.split(".", maxsplit=1)[0] in df.columns:
         return False
-    logger = logging.getLogger("DataFrameQueryContextLogger")
-    was_disabled = logger.disabled
-    # PySpark logs every failed analysis; here a failure is only an answer.
-    logger.disabled = True
-    try:
-        return bool(df.select(name).columns)
-    except AnalysisException:
-        return False
-    finally:
-        logger.disabled = was_disabled
+    with quiet():
+        try:
+            return bool(df.select(name).columns)
+        except AnalysisException:
+            return False
 
 
 def file_path() -> str:

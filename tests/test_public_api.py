@@ -108,7 +108,7 @@ LAYERS = [
     {"run"},
     {"frame"},
     {"query"},
-    {"pipelines", "testing", "workloads"},
+    {"pipelines", "subscriptions", "testing", "workloads"},
     {"cli"},
     {"__main__", "__init__"},
 ]

@@ -43,6 +43,7 @@ _STYLES: dict[show.Part, str] = {
     "warning": "yellow",
 }
 _SHOWN = 20
+_PIPELINE = "the pipeline, a function that takes a SparkSession and returns the traced frame"
 _HINT = " (--limit 0 shows all)"
 _ROW_HELP = (
     "the row: its id (32 hexadecimal digits, the value of clew_id), segment:position of a source "
@@ -80,6 +81,9 @@ def _run(arguments: list[str]) -> int:
     options = _parser().parse_args(arguments)
     if options.command is _verify_live and not is_store(options.path):
         return _verify_files(options)
+    if options.command is _subscribe:
+        _subscribe(options)
+        return 0
     command: Callable[[Provenance, argparse.Namespace], int | None] = options.command
     with open_store(options.path, pipelines=_pipelines(options)) as provenance:
         return command(provenance, options) or 0
@@ -158,6 +162,35 @@ def _what_if(named: str | None) -> dict[str, Any] | None:
     from clew.pipelines import load_changes
 
     return load_changes(named)
+
+
+def _subscribe(options: argparse.Namespace) -> None:
+    from clew.pipelines import load_pipeline
+    from clew.subscriptions import Delivery, target_of
+
+    target = target_of(options.to_table, options.to_kafka, options.topic)
+    if options.pipeline is None:
+        if options.stream is None:
+            msg = "which stream of the store? Name it: `--stream NAME`."
+            raise ClewError(msg)
+        with open_store(options.store) as provenance:
+            node = provenance.pipeline(options.stream)
+    else:
+        frames = load_pipeline(options.pipeline, options.stream or "results")
+        node = _one_of(frames, options.stream).node
+    Delivery(
+        options.property, options.where, target, options.once, options.checkpoint, options.json
+    ).run(node)
+
+
+def _one_of(frames: dict[str, TracedFrame], stream: str | None) -> TracedFrame:
+    if stream is None and len(frames) == 1:
+        return next(iter(frames.values()))
+    if stream not in frames:
+        known = ", ".join(f"`{name}`" for name in frames)
+        msg = f"the pipeline has {known}.\n\nName one of them: `--stream NAME`."
+        raise ClewError(msg)
+    return frames[stream]
 
 
 def _status(provenance: Provenance, options: argparse.Namespace) -> None:
@@ -310,6 +343,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_trace(commands, "forward", "find the results that a row took part in", where)
     _add_unfold(commands)
     _add_replay(commands)
+    _add_subscribe(commands)
     _add_live(commands)
     _add_status(commands)
     _add_erase(commands)
@@ -318,7 +352,9 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add(commands: Any, name: str, run: Any, help_text: str, example: str) -> Any:
+def _add(
+    commands: Any, name: str, run: Any, help_text: str, example: str, *, has_path: bool = True
+) -> Any:
     parser = commands.add_parser(
         name,
         help=help_text,
@@ -328,7 +364,9 @@ def _add(commands: Any, name: str, run: Any, help_text: str, example: str) -> An
         allow_abbrev=False,
     )
     parser.set_defaults(command=run)
-    parser.add_argument("path", metavar="PATH", help="the store: the folder given to .provenance()")
+    if has_path:
+        text = "the store: the folder given to .provenance()"
+        parser.add_argument("path", metavar="PATH", help=text)
     return parser
 
 
@@ -440,6 +478,46 @@ def _add_replay(commands: Any) -> None:
     _add_json(parser)
 
 
+def _add_subscribe(commands: Any) -> None:
+    parser = _add(
+        commands,
+        "subscribe",
+        _subscribe,
+        "deliver results whose property meets a condition, as soon as they are there",
+        'clew subscribe --pipeline rooms:averages --property trust --where "trust < 0.5"',
+        has_path=False,
+    )
+    whence = parser.add_mutually_exclusive_group(required=True)
+    whence.add_argument(
+        "--pipeline",
+        metavar="MODULE:FUNCTION",
+        help=_PIPELINE,
+    )
+    whence.add_argument(
+        "--store", metavar="PATH", help="rebuild the pipeline from a store that it fills"
+    )
+    parser.add_argument("--stream", help="which one, if the pipeline or the store has several")
+    parser.add_argument("--property", required=True, help="the property, as declared in it")
+    parser.add_argument(
+        "--where", metavar="SQL", help="only results that meet this, in Spark SQL (default: all)"
+    )
+    where_to = parser.add_mutually_exclusive_group()
+    where_to.add_argument(
+        "--to-table", metavar="TABLE", help="append to a table (default: print JSON lines)"
+    )
+    where_to.add_argument("--to-kafka", metavar="SERVERS", help="send to a topic of Kafka")
+    parser.add_argument("--topic", help="the topic, with --to-kafka")
+    parser.add_argument(
+        "--once", action="store_true", help="end when all that is there now is delivered"
+    )
+    parser.add_argument(
+        "--checkpoint", metavar="FOLDER", help="where Spark keeps how far the delivery is"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="report progress, on standard error, as JSON"
+    )
+
+
 def _add_live(commands: Any) -> None:
     parser = _add(
         commands,
@@ -515,10 +593,9 @@ def _add_erase(commands: Any) -> None:
     _add_json(parser)
 
 
-def _add_pipeline(parser: Any, *, required: bool = False) -> None:
-    text = "the pipeline, a function that takes a SparkSession and returns the traced frame"
-    text += "" if required else "; by default it is rebuilt from the store"
-    parser.add_argument("--pipeline", metavar="MODULE:FUNCTION", required=required, help=text)
+def _add_pipeline(parser: Any) -> None:
+    text = f"{_PIPELINE}; by default it is rebuilt from the store"
+    parser.add_argument("--pipeline", metavar="MODULE:FUNCTION", help=text)
 
 
 def _add_limit(parser: Any) -> None:

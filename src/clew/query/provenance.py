@@ -404,7 +404,7 @@ class Provenance:
             UnknownStreamError: The store has no such stream.
             ReplayError: The pipeline is neither known nor stored, or does not give the rows again.
         """
-        node = self._pipeline_of(stream)
+        node = self.pipeline(stream)
         from clew.unfold.retrieve import Selection, retrieve
 
         selection = Selection(where=where, first=first, sample=sample)
@@ -440,7 +440,7 @@ class Provenance:
 
         snapshot = self._store.snapshot()
         if not isinstance(what, Trace):
-            node = self._pipeline_of(what)
+            node = self.pipeline(what)
             return replay_stream(snapshot, what, node, period, what_if, tolerance)
         if period is not None or what_if is not None:
             msg = (
@@ -448,7 +448,7 @@ class Provenance:
                 'Write `prov.replay("stream", period=..., what_if=...)`.'
             )
             raise QueryError(msg)
-        return replay_trace(snapshot, what, self._pipeline_of(stream_of(what)), tolerance)
+        return replay_trace(snapshot, what, self.pipeline(stream_of(what)), tolerance)
 
     def subscribe(
         self,
@@ -484,10 +484,19 @@ class Provenance:
         """
         from clew.run.subscribe import subscribe
 
-        node = self._pipeline_of(stream)
+        node = self.pipeline(stream)
         return subscribe(node, prop, where=where, to=to, checkpoint=checkpoint, trigger=trigger)
 
-    def _pipeline_of(self, stream: str) -> Node:
+    def pipeline(self, stream: str) -> Node:
+        """Return the operator graph of the query that fills a stream.
+
+        It is the one that was handed in or that runs in this process; else it is rebuilt from the
+        store, with Spark.
+
+        Raises:
+            UnknownStreamError: The store has no such stream.
+            ReplayError: It cannot be rebuilt; the message names the step.
+        """
         snapshot = self._store.snapshot()
         if stream not in snapshot.streams:
             raise UnknownStreamError(stream, tuple(snapshot.streams))

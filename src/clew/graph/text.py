@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import functions as F
 
@@ -36,6 +35,7 @@ _CALL = re.compile(r"^(\w+)\((?!\))")
 _ALIAS = re.compile(r"^(?P<value>.*) AS (?P<name>[^()`]*[^()`\w][^()`]*)$", re.DOTALL)
 _LAMBDA = re.compile(r"(?:\((\w+(?:, \w+)*)\)|(?<![\w`'.])(\w+)) ->")
 _ORDER = re.compile(r"^(?P<value>.*) (?P<order>ASC|DESC) NULLS (?P<nulls>FIRST|LAST)$", re.DOTALL)
+_LENGTH = re.compile(r"(?<=, )(\d+ (?:micro|milli)?(?:second|minute|hour|day|week)s?)(?=[,)])")
 _NAME = re.compile(r"\w+")
 _LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 
@@ -75,7 +75,8 @@ def spellings(text: str, names: Sequence[str] = ()) -> Iterator[str]:
     """
     settled = settled_lambdas(text)
     seen: set[str] = set()
-    for first in (_as_sql(settled), _as_sql(_with_names(settled, names)), _as_sql(text)):
+    shapes = (settled, _with_names(settled, names), _remote(settled), text)
+    for first in map(_as_sql, shapes):
         # A number with a point is far more often a Python float than a decimal.
         numbers = _outside(first, lambda part: _FLOAT.sub(r"\1D", part))
         for second in (numbers, first):
@@ -102,7 +103,7 @@ def same_rows(make: Callable[[], DataFrame], as_this: DataFrame) -> bool:
         try:
             made = make()
             return _fields(made) == _fields(as_this) and made.sameSemantics(as_this)
-        except PySparkException:
+        except Exception:  # noqa: BLE001 (a text that Spark does not take, in whatever way)
             return False
 
 
@@ -151,6 +152,11 @@ def _as_sql(text: str) -> str:
         return _FRAME.sub(r"\1 \2 FOLLOWING", part) if " OVER " in text else part
 
     return _outside(text, translated)
+
+
+def _remote(text: str) -> str:
+    """Spell what columns of Spark Connect print: texts without quotes, and a word for the star."""
+    return _outside(text, lambda part: _LENGTH.sub(r"'\1'", part.replace("unresolvedstar()", "*")))
 
 
 def _with_names(text: str, names: Sequence[str]) -> str:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 Reading = dict[str, Any]
 _FILES = re.compile(r"UnresolvedDataSource format: (\w+), isStreaming: false, paths: ")
 _TABLE = re.compile(r"'UnresolvedRelation \[(?P<name>[^\]]+)\], \[\], false\n")
+_LOCATION = re.compile(r"Location: \w+\(1 paths\)\[(?P<path>[^\],]+)\], ")
 _ADDRESS = {"kafka.bootstrap.servers"}
 _UNKNOWN = "how it was read is not in the store"
 
@@ -46,7 +47,10 @@ def describe_reading(df: DataFrame, again: Again | str) -> Reading:
         return {**said, "topics": dict(again.options)}
     if again.table is None:
         return {**said, "format": again.form, "folder": again.folder}
-    return {**said, **_of_table(again.table)}
+    try:
+        return {**said, **_of_table(again.table)}
+    except PySparkException as error:
+        return {**said, "why": f"Spark does not say how it was read ({type(error).__name__})"}
 
 
 def _of_table(df: DataFrame) -> Reading:
@@ -66,6 +70,11 @@ def _of_table(df: DataFrame) -> Reading:
 
 def _folders(df: DataFrame) -> Iterator[str]:
     """Guess the folder that a table of files was read from: above its files and partitions."""
+    # Spark cuts a long path short in its text; then its files tell, of which there may be many.
+    said = _LOCATION.search(explain(df))
+    if said is not None:
+        yield said["path"].removeprefix("file:")
+        return
     files = [name.removeprefix("file://") for name in df.inputFiles()]
     if not files or any("://" in name for name in files):
         return

@@ -173,7 +173,7 @@ def test_the_page_on_replay_runs(
         for n, (meter, kwh) in enumerate([("south", 2), ("south", 3), ("north", 4), ("north", 1)])
     ]
     readings = spark.createDataFrame(rows, "n long, ts timestamp, meter string, kwh long")
-    assert run_page("docs/how-to/replay.md", {"readings": readings, "spark": spark}) == 2
+    assert run_page("docs/how-to/replay.md", {"readings": readings, "spark": spark}) == 3
 
 
 def test_the_page_on_recording_keys_runs(

@@ -113,7 +113,7 @@ LAYERS = [
     {"frame"},
     {"query"},
     {"export"},
-    {"pipelines", "testing", "workloads"},
+    {"pipelines", "subscriptions", "testing", "workloads"},
     {"cli"},
     {"__main__", "__init__"},
 ]

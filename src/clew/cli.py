@@ -45,6 +45,7 @@ _STYLES: dict[show.Part, str] = {
     "warning": "yellow",
 }
 _SHOWN = 20
+_PIPELINE = "the pipeline, a function that takes a SparkSession and returns the traced frame"
 _HINT = " (--limit 0 shows all)"
 _ROW_HELP = (
     "the row: its id (32 hexadecimal digits, the value of clew_id), segment:position of a source "
@@ -81,8 +82,8 @@ def _run(arguments: list[str]) -> int:
 
         return demo(arguments[1:])
     options = _parser().parse_args(arguments)
-    if options.command is _estimate:
-        _estimate(options)
+    if not options.has_path:
+        options.command(options)
         return 0
     if options.command is _verify_live and not is_store(options.path):
         return _verify_files(options)
@@ -212,6 +213,35 @@ def _what_if(named: str | None) -> dict[str, Any] | None:
     from clew.pipelines import load_changes
 
     return load_changes(named)
+
+
+def _subscribe(options: argparse.Namespace) -> None:
+    from clew.pipelines import load_pipeline
+    from clew.subscriptions import Delivery, target_of
+
+    target = target_of(options.to_table, options.to_kafka, options.topic)
+    if options.pipeline is None:
+        if options.stream is None:
+            msg = "which stream of the store? Name it: `--stream NAME`."
+            raise ClewError(msg)
+        with open_store(options.store) as provenance:
+            node = provenance.pipeline(options.stream)
+    else:
+        frames = load_pipeline(options.pipeline, options.stream or "results")
+        node = _one_of(frames, options.stream).node
+    Delivery(
+        options.property, options.where, target, options.once, options.checkpoint, options.json
+    ).run(node)
+
+
+def _one_of(frames: dict[str, TracedFrame], stream: str | None) -> TracedFrame:
+    if stream is None and len(frames) == 1:
+        return next(iter(frames.values()))
+    if stream not in frames:
+        known = ", ".join(f"`{name}`" for name in frames)
+        msg = f"the pipeline has {known}.\n\nName one of them: `--stream NAME`."
+        raise ClewError(msg)
+    return frames[stream]
 
 
 def _status(provenance: Provenance, options: argparse.Namespace) -> None:
@@ -367,6 +397,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_estimate(commands)
     _add_unfold(commands)
     _add_replay(commands)
+    _add_subscribe(commands)
     _add_live(commands)
     _add_status(commands)
     _add_erase(commands)
@@ -376,7 +407,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add(
-    commands: Any, name: str, run: Any, help_text: str, example: str, *, with_store: bool = True
+    commands: Any, name: str, run: Any, help_text: str, example: str, *, has_path: bool = True
 ) -> Any:
     parser = commands.add_parser(
         name,
@@ -386,10 +417,10 @@ def _add(
         formatter_class=_Formatter,
         allow_abbrev=False,
     )
-    parser.set_defaults(command=run)
-    if with_store:
-        help_text = "the store: the folder given to .provenance()"
-        parser.add_argument("path", metavar="PATH", help=help_text)
+    parser.set_defaults(command=run, has_path=has_path)
+    if has_path:
+        text = "the store: the folder given to .provenance()"
+        parser.add_argument("path", metavar="PATH", help=text)
     return parser
 
 
@@ -498,9 +529,9 @@ def _add_estimate(commands: Any) -> None:
         _estimate,
         "predict what recording keys will take, from a sample of the source",
         "clew estimate --pipeline traffic:stopped --rate 5000 --for '1 day'",
-        with_store=False,
+        has_path=False,
     )
-    _add_pipeline(parser, required=True)
+    parser.add_argument("--pipeline", metavar="MODULE:FUNCTION", required=True, help=_PIPELINE)
     parser.add_argument(
         "--stream", metavar="STREAM", default="out", help="the results (default: out)"
     )
@@ -529,10 +560,10 @@ def _add_unfold(commands: Any) -> None:
         "unfold",
         _unfold,
         "compute edges of rows that carry pointers or intervals",
-        'clew unfold prov/ stopped --pipeline traffic:stopped --where "car = 7"',
+        'clew unfold prov/ stopped --where "car = 7"',
     )
     parser.add_argument("stream", metavar="STREAM", help="the stream of the results")
-    _add_pipeline(parser, required=True)
+    _add_pipeline(parser)
     parser.add_argument("--where", metavar="SQL", help="only rows that meet this, in Spark SQL")
     parser.add_argument("--first", metavar="N", type=_whole_number, help="only the first N rows")
     parser.add_argument(
@@ -557,11 +588,11 @@ def _add_replay(commands: Any) -> None:
         "replay",
         _replay,
         "run a query again and compare its results with those in the store",
-        "clew replay prov/ stopped --pipeline traffic:stopped",
+        "clew replay prov/ stopped car=7",
     )
     parser.add_argument("stream", metavar="STREAM", help="the stream of the results")
     parser.add_argument("row", metavar="ROW", nargs="?", help="only this row, from its trace alone")
-    _add_pipeline(parser, required=True)
+    _add_pipeline(parser)
     parser.add_argument(
         "--period",
         metavar=("FROM", "TO"),
@@ -574,6 +605,46 @@ def _add_replay(commands: Any) -> None:
         help="change source rows before: a dict of functions of a DataFrame, by source",
     )
     _add_json(parser)
+
+
+def _add_subscribe(commands: Any) -> None:
+    parser = _add(
+        commands,
+        "subscribe",
+        _subscribe,
+        "deliver results whose property meets a condition, as soon as they are there",
+        'clew subscribe --pipeline rooms:averages --property trust --where "trust < 0.5"',
+        has_path=False,
+    )
+    whence = parser.add_mutually_exclusive_group(required=True)
+    whence.add_argument(
+        "--pipeline",
+        metavar="MODULE:FUNCTION",
+        help=_PIPELINE,
+    )
+    whence.add_argument(
+        "--store", metavar="PATH", help="rebuild the pipeline from a store that it fills"
+    )
+    parser.add_argument("--stream", help="which one, if the pipeline or the store has several")
+    parser.add_argument("--property", required=True, help="the property, as declared in it")
+    parser.add_argument(
+        "--where", metavar="SQL", help="only results that meet this, in Spark SQL (default: all)"
+    )
+    where_to = parser.add_mutually_exclusive_group()
+    where_to.add_argument(
+        "--to-table", metavar="TABLE", help="append to a table (default: print JSON lines)"
+    )
+    where_to.add_argument("--to-kafka", metavar="SERVERS", help="send to a topic of Kafka")
+    parser.add_argument("--topic", help="the topic, with --to-kafka")
+    parser.add_argument(
+        "--once", action="store_true", help="end when all that is there now is delivered"
+    )
+    parser.add_argument(
+        "--checkpoint", metavar="FOLDER", help="where Spark keeps how far the delivery is"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="report progress, on standard error, as JSON"
+    )
 
 
 def _add_live(commands: Any) -> None:
@@ -651,9 +722,9 @@ def _add_erase(commands: Any) -> None:
     _add_json(parser)
 
 
-def _add_pipeline(parser: Any, *, required: bool = False) -> None:
-    text = "the pipeline, a function that takes a SparkSession and returns the traced frame"
-    parser.add_argument("--pipeline", metavar="MODULE:FUNCTION", required=required, help=text)
+def _add_pipeline(parser: Any) -> None:
+    text = f"{_PIPELINE}; by default it is rebuilt from the store"
+    parser.add_argument("--pipeline", metavar="MODULE:FUNCTION", help=text)
 
 
 def _add_limit(parser: Any) -> None:

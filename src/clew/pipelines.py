@@ -1,7 +1,7 @@
 """Pipelines named on the command line: `module:function`.
 
 The function takes a SparkSession and returns the traced frame, or a dict of them by stream. It is
-the user's own code, the same that started the query; only with it can rows be computed again.
+the user's own code, the same that started the query.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from clew.exceptions import QueryError
 from clew.frame.frame import TracedFrame
+from clew.run.session import make_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 
 def load_pipeline(named: str, stream: str) -> dict[str, TracedFrame]:
@@ -74,13 +75,3 @@ def _imported(named: str, option: str) -> Any:
             f"`PYTHONPATH`, e.g. `{option} traffic:stopped_cars`."
         )
         raise QueryError(msg) from error
-
-
-def make_session() -> SparkSession:
-    """Return the running Spark session, or start one on this machine."""
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder.appName("clew").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.ui.showConsoleProgress", "false")
-    builder = builder.config("spark.log.level", "ERROR")
-    return builder.config("spark.driver.bindAddress", "127.0.0.1").getOrCreate()

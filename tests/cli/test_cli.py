@@ -83,6 +83,7 @@ ANSWERS = {
     "help_export": ["export", "--help"],
     "help_unfold": ["unfold", "--help"],
     "help_replay": ["replay", "--help"],
+    "help_subscribe": ["subscribe", "--help"],
     "help_live": ["live", "--help"],
     "help_verify_live": ["verify-live", "--help"],
     "help_status": ["status", "--help"],

@@ -51,12 +51,19 @@ def main(folder: Path) -> None:
         {"meter": row["meter"], "rids": sorted(r["rid"] for r in prov.backward("counts", row).rows)}
         for row in prov.rows("counts")
     ]
+    from clew.run.rebuilt import check_stored, rebuild
+
+    said = check_stored(folder / "prov", "counts")["pipeline"]
+    prov._pipelines["counts"] = rebuild(folder / "prov", "counts")
+    again = prov.replay(prov.backward("counts", list(prov.rows("counts"))))
     sink = spark.read.parquet(str(folder / "out")).select("meter", "n").collect()
     result = {
         "remote": is_remote(),
         "identity": str(readings.node.operator.origin.identity),  # type: ignore[attr-defined]
         "refused": refused,
         "answers": answers,
+        "stored": said["steps"][-1]["with"]["args"]["tuple"][0]["sql"],
+        "again": [again.unchanged, len(again.differences)],
         "sink": [list(row) for row in sink],
     }
     spark.stop()

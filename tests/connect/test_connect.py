@@ -42,5 +42,7 @@ def test_trace_run_and_backward_under_spark_connect(tmp_path: Path) -> None:
         "identity": "parquet: file, row_index",
         "refused": ["a window function (`over`)", "an aggregate outside `agg`"],
         "answers": [{"meter": "m1", "rids": [1, 2, 4]}],
+        "stored": "`>`(n, 1)",
+        "again": [1, 0],
         "sink": [["m1", 3]],
     }

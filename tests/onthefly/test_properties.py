@@ -296,6 +296,15 @@ def test_a_store_s_stream_can_be_subscribed_to(
             ),
             "two rows become one",
         ),
+        (
+            lambda f: (
+                f.property("x", F.lit(1), merge=F.bit_or)
+                .inOrder("meter", time="ts")
+                .countWindow(2)
+                .properties()
+            ),
+            "a window of rows in order",
+        ),
     ],
 )
 def test_what_cannot_be_is_said(
@@ -363,6 +372,43 @@ def test_the_total_delay_of_section_5_4(spark: SparkSession) -> None:
     seventh = after(sixth.join(third, F.expr("seq = seq3"), "inner"), "d7")
     found = {r["seq"]: r["delay"] for r in seventh.properties().collect()}
     assert found == {1: 9 + 17 + 1 + 1, 2: 9 + 2 + 2 + 1, 3: 14}
+
+
+def test_an_aggregate_alone_passes_functions_over_rows_and_groups(table: Frame) -> None:
+    """Neither needs a merge of two: a row comes from one row, or from all of its group."""
+
+    def kept(batches: Iterator[Any]) -> Iterator[Any]:
+        yield from batches
+
+    def counted(group: Any) -> Any:
+        return group.groupby("meter", as_index=False).agg(n=("rid", "count"))
+
+    said = table.property("ids", F.col("rid"), merge=F.approx_count_distinct)
+    said = said.property("bits", F.expr("shiftleft(1, kwh)"), merge=F.bit_or)
+    kind = "rid long, meter string, clew_id string"
+    rows = said.select("rid", "meter").mapInPandas(kept, kind, carries="id")
+    by_row = rows.groupBy("meter").agg(F.count("*").alias("n")).properties().collect()
+    groups = said.groupBy("meter").applyInPandas(counted, "meter string, n long", carries="group")
+    by_group = groups.properties().collect()
+
+    readings = {m: [r for r in ROWS if r["meter"] == m] for m in {r["meter"] for r in ROWS}}
+    expected_rows = {
+        m: (len(rows), len({r["rid"] for r in rows}), expected(rows)["flags"])
+        for m, rows in readings.items()
+    }
+    assert {r["meter"]: (r["n"], r["ids"], r["bits"]) for r in by_row} == expected_rows
+    assert {r["meter"]: (r["n"], r["ids"], r["bits"]) for r in by_group} == expected_rows
+
+
+def test_sums_that_outgrow_their_type_pass_functions(spark: SparkSession) -> None:
+    def kept(batches: Iterator[Any]) -> Iterator[Any]:
+        yield from batches
+
+    df = spark.createDataFrame([(i, 2**31 - 1) for i in range(3)], "rid int, kwh int")
+    said = clew.trace(df, "readings", id=["rid"]).property("sum", F.col("kwh"), merge="sum")
+    total = said.groupBy().agg(F.count("*").alias("n"))
+    rows = total.mapInPandas(kept, "n long, clew_id string", carries="id")
+    assert [(r["n"], r["sum"]) for r in rows.properties().collect()] == [(3, 3 * (2**31 - 1))]
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

@@ -52,7 +52,8 @@ class Merge:
         if self.both is None:
             msg = (
                 f"property `{prop}` is merged by an aggregate of your own, and here two rows "
-                "become one, which an aggregate cannot do.\n\nSay how two values become one: "
+                "become one, by a join or in a window of rows in order, which an aggregate cannot "
+                "do.\n\nSay how two values become one: "
                 "`merge=(F.bit_or, lambda a, b: a.bitwiseOR(b))`."
             )
             raise PropertyError(msg)
@@ -151,12 +152,12 @@ class PropertiesCapture(Capture):
     def gather(self, before: Annotation, groups: Groups) -> Gathering:
         merges = _known(before).merges
         aggregates = {value_column(p): _together(p, m) for p, m in merges.items()}
-        return Gathering(aggregates, Move(before, _gathered(merges)))
+        return Gathering(aggregates, Move(_after(before, groups), _gathered(merges)))
 
     def spread(self, before: Annotation, partitions: Groups) -> Move:
         window, merges = partitions.window(), _known(before).merges
         aggregates = {value_column(p): _together(p, m).over(window) for p, m in merges.items()}
-        return Move(before, (aggregates, *_gathered(merges)))
+        return Move(_after(before, partitions), (aggregates, *_gathered(merges)))
 
     def pair(self, first: Annotation, second: Annotation) -> Move:
         after = _of_both(first, second)
@@ -188,12 +189,41 @@ class PropertiesCapture(Capture):
     ) -> Move:
         return Move(before)
 
+    def pack(self, before: Annotation, groups: Groups | None = None) -> Column:
+        """Write the values as text; where only an aggregate merges them, those of the group."""
+        if groups is None or not before.columns:
+            return super().pack(before, groups)
+        window, merges = groups.window(), _known(before).merges
+        values = [
+            named(value_column(p)) if m.both else m.gathered(_together(p, m).over(window))
+            for p, m in merges.items()
+        ]
+        names = [value_column(p) for p in merges]
+        return F.to_json(F.struct(*[v.alias(n) for v, n in zip(values, names, strict=True)]), JSON)
+
     def unpack(
         self, before: Annotation, packed: Column, by: Sequence[Typed], groups: Groups | None = None
     ) -> Move:
+        # A function over rows gives each of its rows the text of one.
+        after = before if groups is None else _after(before, groups, only_aggregated=True)
+        known = _known(after)
+        kind = _struct(known)
+        values = {
+            value_column(p): _folded(packed, p, m, kind)
+            if groups is not None and m.both
+            else _value(packed[0], p, kind)
+            for p, m in known.merges.items()
+        }
+        return Move(after, (values,))
+
+    def assemble(
+        self, before: Annotation, rows: DataFrame, packed: str, by: Sequence[Typed]
+    ) -> Move:
         known = _known(before)
-        kind = T.StructType([T.StructField(value_column(p), t) for p, t in known.kinds.items()])
-        values = {value_column(p): _folded(packed, p, m, kind) for p, m in known.merges.items()}
+        kind = _struct(known)
+        values = {
+            value_column(p): _folded(named(packed), p, m, kind) for p, m in known.merges.items()
+        }
         return Move(before, (values,))
 
     def relate(self, made: Related) -> tuple[DataFrame, Annotation]:
@@ -251,15 +281,39 @@ def _gathered(merges: Mapping[str, Merge]) -> tuple[dict[str, Column], ...]:
     return ({value_column(p): m.gathered(named(value_column(p))) for p, m in merges.items()},)
 
 
+def _after(before: Annotation, groups: Groups, *, only_aggregated: bool = False) -> Properties:
+    """Say what rows have once the values of groups are merged; a sum may be of a wider type.
+
+    Args:
+        before: What they had.
+        groups: The groups.
+        only_aggregated: Only properties for which there is no merge of two are merged.
+    """
+    known = _known(before)
+    merges = {p: m for p, m in known.merges.items() if not (only_aggregated and m.both)}
+    if not merges:
+        return known
+    values = [_together(p, m).alias(value_column(p)) for p, m in merges.items()]
+    merged = groups.members().rows.groupBy().agg(*values)
+    for step in _gathered(merges):
+        merged = merged.withColumns(step)
+    kinds = {p: merged.schema[value_column(p)].dataType for p in merges}
+    return _with(known.merges, {**known.kinds, **kinds})
+
+
+def _struct(known: Properties) -> T.StructType:
+    return T.StructType([T.StructField(value_column(p), t) for p, t in known.kinds.items()])
+
+
+def _value(text: Column, prop: str, kind: T.StructType) -> Column:
+    return F.from_json(text, kind, JSON)[value_column(prop)]
+
+
 def _folded(packed: Column, prop: str, merge: Merge, kind: T.StructType) -> Column:
     """Merge the values in a list of texts, one after the other."""
-    name = value_column(prop)
-    own = kind[name].dataType
-
-    def value(text: Column) -> Column:
-        return F.from_json(text, kind, JSON)[name]
+    own = kind[value_column(prop)].dataType
 
     def add(so_far: Column, text: Column) -> Column:
-        return merge.pair(prop, so_far, value(text)).cast(own)
+        return merge.pair(prop, so_far, _value(text, prop, kind)).cast(own)
 
     return F.aggregate(packed, F.lit(None).cast(own), add)

@@ -81,12 +81,14 @@ class Node:
         inputs: Where its rows come from.
         id: A number of its own, unique in the process.
         referenced: Positions of the columns the user took as `frame["column"]`; it only grows.
+        said: What the step was called when it was stored, if it was made again from a store.
     """
 
     operator: Operator
     inputs: tuple[Node, ...] = ()
     id: int = field(default_factory=_ids.__next__)
     referenced: set[int] = field(default_factory=set)
+    said: str | None = None
     _plain: dict[frozenset[tuple[int, int]], Annotated] = field(default_factory=dict)
 
     def walk(self) -> Iterator[Node]:
@@ -174,7 +176,7 @@ def rebuilt(node: Node, operators: Mapping[int, Operator]) -> Node:
     for each in node.walk():
         inputs = tuple(made[i.id] for i in each.inputs)
         operator = operators.get(each.id, each.operator)
-        made[each.id] = Node(operator, inputs, each.id, each.referenced)
+        made[each.id] = Node(operator, inputs, each.id, each.referenced, each.said)
     return made[node.id]
 
 
@@ -188,7 +190,7 @@ def describe(node: Node) -> dict[str, Any]:
             {
                 "id": number,
                 "kind": each.operator.kind,
-                "label": each.operator.label,
+                "label": each.operator.label if each.said is None else each.said,
                 "inputs": [numbers[i.id] for i in each.inputs],
                 "columns": each.columns,
                 "exactness": each.operator.exactness,

@@ -9,14 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from pyspark.sql import Column
+
 from clew.exceptions import BeyondRowError
 from clew.graph.node import Node
 from clew.graph.plan import change, describe
+from clew.graph.text import plain_symbols, printed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from pyspark.sql import Column
 
     from clew.capture.algebra import Capture
     from clew.graph.node import Annotated
@@ -48,12 +49,11 @@ class Keep:
 
 def shown(value: object) -> str:
     """Write a parameter the way a person would."""
-    text = str(value)
-    if text.startswith("Column<'") and text.endswith("'>"):
-        return text[len("Column<'") : -len("'>")]
+    if isinstance(value, Column):
+        return plain_symbols(printed(value))
     if isinstance(value, (list, tuple)):
         return ", ".join(shown(each) for each in value)
-    return text
+    return str(value)
 
 
 def keep(node: Node, verb: str, *args: object, **options: object) -> Node:

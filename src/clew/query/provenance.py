@@ -73,7 +73,7 @@ def open_store(
     Args:
         path: The folder that was named in `.provenance(path)`.
         pipelines: Traced frames by the name of the stream that they fill. Those that were written
-            in this process are known.
+            in this process are known, and most others are rebuilt from the store.
 
     Raises:
         NotAStoreError: The path holds no store.
@@ -423,9 +423,9 @@ class Provenance:
 
         Raises:
             UnknownStreamError: The store has no such stream.
-            ReplayError: The pipeline is not known, or does not give the rows again.
+            ReplayError: The pipeline is neither known nor stored, or does not give the rows again.
         """
-        node = self._pipeline_of(stream)
+        node = self.pipeline(stream)
         from clew.unfold.retrieve import Selection, retrieve
 
         selection = Selection(where=where, first=first, sample=sample)
@@ -453,15 +453,15 @@ class Provenance:
 
         Raises:
             UnknownStreamError: The store has no such stream.
-            ReplayError: The pipeline is not known, or not the one that ran, or the sources are
-                gone.
+            ReplayError: The pipeline is neither known nor stored, or not the one that ran, or the
+                sources are gone.
             QueryError: The trace does not begin at the sources of one query.
         """
         from clew.query.replay import replay_stream, replay_trace, stream_of
 
         snapshot = self._store.snapshot()
         if not isinstance(what, Trace):
-            node = self._pipeline_of(what)
+            node = self.pipeline(what)
             return replay_stream(snapshot, what, node, period, what_if, tolerance)
         if period is not None or what_if is not None:
             msg = (
@@ -469,7 +469,7 @@ class Provenance:
                 'Write `prov.replay("stream", period=..., what_if=...)`.'
             )
             raise QueryError(msg)
-        return replay_trace(snapshot, what, self._pipeline_of(stream_of(what)), tolerance)
+        return replay_trace(snapshot, what, self.pipeline(stream_of(what)), tolerance)
 
     def subscribe(
         self,
@@ -500,34 +500,61 @@ class Provenance:
 
         Raises:
             UnknownStreamError: The store has no such stream.
-            ReplayError: The pipeline is not known.
+            ReplayError: The pipeline is neither known nor stored.
             PropertyError: There is no such property.
         """
         from clew.run.subscribe import subscribe
 
-        node = self._pipeline_of(stream)
+        node = self.pipeline(stream)
         return subscribe(node, prop, where=where, to=to, checkpoint=checkpoint, trigger=trigger)
 
-    def _pipeline_of(self, stream: str) -> Node:
+    def pipeline(self, stream: str) -> Node:
+        """Return the operator graph of the query that fills a stream.
+
+        It is the one that was handed in or that runs in this process; else it is rebuilt from the
+        store, with Spark.
+
+        Raises:
+            UnknownStreamError: The store has no such stream.
+            ReplayError: It cannot be rebuilt; the message names the step.
+        """
         snapshot = self._store.snapshot()
         if stream not in snapshot.streams:
             raise UnknownStreamError(stream, tuple(snapshot.streams))
-        node = self._pipeline(stream)
-        if node is None:
-            raise _no_pipeline(stream, self.path)
-        return node
+        return self._pipeline(stream) or self._rebuilt(stream)
 
     def _pipeline(self, stream: str) -> Node | None:
+        """Return the pipeline that fills a stream, if it was handed in or runs in this process."""
         from clew.unfold.known import recall
 
         known = recall(self._store.root, stream)
         return self._pipelines.get(stream) or (known.node if known else None)
 
-    def _look_up(self, wanted: Mapping[str, pa.Table | None]) -> bool:
-        """Compute what the store lacks and the pipelines at hand can give; tell whether any did."""
-        done = False
-        for stream, ids in wanted.items():
-            node = self._pipeline(stream)
+    def _rebuilt(self, stream: str) -> Node:
+        """Rebuild the pipeline that fills a stream from the store; Spark is started if need be."""
+        from clew.run.session import need_spark
+
+        need_spark()
+        from clew.run.rebuilt import rebuild
+
+        node = self._pipelines[stream] = rebuild(self._store.root, stream)
+        return node
+
+    def _look_up(self, stream: str, wanted: Mapping[str, pa.Table | None]) -> None:
+        """Compute what the store lacks.
+
+        A pipeline that is not at hand is rebuilt for the rows that a question is about. Where none
+        are named, the rows of a whole stream, it is not: to start Spark for that is not what a
+        question should do by itself. What cannot be computed stays a gap of the answer, but for
+        the stream that was asked about.
+        """
+        for name, ids in wanted.items():
+            node = self._pipeline(name)
+            try:
+                node = self._rebuilt(name) if node is None and ids is not None else node
+            except ReplayError:
+                if name == stream:
+                    raise
             if node is None:
                 continue
             from clew.unfold.retrieve import Selection, retrieve
@@ -536,9 +563,7 @@ class Provenance:
             if ids is not None:
                 columns = [ids.column(name).to_pylist() for name in "ab"]
                 pairs = list(zip(*columns, strict=True))
-            retrieve(self._store.root, stream, node, Selection(ids=pairs))
-            done = True
-        return done
+            retrieve(self._store.root, name, node, Selection(ids=pairs))
 
     def close(self) -> None:
         """Stop following queries, and free what the store holds in memory."""
@@ -598,12 +623,7 @@ class Provenance:
                 if not lacking:
                     return _answer(question, route, stream, start, walked, began)
             asked |= lacking.keys()
-            self._refuse_without_pipeline(stream, lacking)
-            self._look_up(lacking)
-
-    def _refuse_without_pipeline(self, stream: str, lacking: Mapping[str, pa.Table | None]) -> None:
-        if lacking.get(stream) is not None and self._pipeline(stream) is None:
-            raise _no_pipeline(stream, self.path)
+            self._look_up(stream, lacking)
 
 
 def _answer(
@@ -661,15 +681,6 @@ def _lacking(
         elif writer in walked.ends:
             lacking[writer] = pa.concat_tables(walked.ends[writer].ids)
     return lacking
-
-
-def _no_pipeline(stream: str, path: str) -> ReplayError:
-    return ReplayError(
-        f"the edges of `{stream}` are not in the store: its rows carry what they can be computed "
-        "from, and that needs the pipeline that made them, which this process does not know.\n\n"
-        f'Hand it in: `clew.open("{path}", pipelines={{"{stream}": frame}})`, or on the command '
-        "line `--pipeline module:function`."
-    )
 
 
 def _scope(route: Route) -> tuple[str, ...] | None:

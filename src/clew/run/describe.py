@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 from clew.exceptions import GraphError
 from clew.graph.columns import renumbered
 from clew.graph.node import describe
+from clew.graph.text import settled_lambdas
 from clew.operators.named import Named
 from clew.operators.source import Source
+from clew.run.stored import digest_of, store_pipeline
 from clew.store.commit import now
 from clew.store.records import worst
 from clew.unfold.bound import bounds
@@ -27,8 +29,16 @@ def describe_streams(
     graph = _graph(node)
     numbers = {each.id: number for number, each in enumerate(node.walk())}
     frames = [n for n in node.walk() if isinstance(n.operator, Named)]
-    shape = _shape(node, graph)
-    runs = [{"run": run, "started": now(), "graph": shape, "checkpoint": checkpoint}]
+    pipeline = store_pipeline(node)
+    runs = [
+        {
+            "run": run,
+            "started": now(),
+            "graph": _shape(node, graph),
+            "checkpoint": checkpoint,
+            "pipeline": digest_of(pipeline),
+        }
+    ]
     filled = {
         "writer": writer,
         "capture": choice.capture,
@@ -41,7 +51,8 @@ def describe_streams(
         inside = _stream(each.operator.label, "named", each, filled)
         streams.append({**inside, "node": numbers[each.id], "sources": graph["sources"]})
     bound = {name: each.to_dict() for name, each in bounds(node).items()}
-    streams.append({**_stream(writer, "sink", node, filled), "graph": graph, "bounds": bound})
+    own = {"graph": graph, "bounds": bound, "pipeline": pipeline}
+    streams.append({**_stream(writer, "sink", node, filled), **own})
     return streams
 
 
@@ -52,8 +63,10 @@ def shape_of(node: Node) -> str:
 
 def _shape(node: Node, graph: dict[str, Any]) -> str:
     numbers = {each.id: number for number, each in enumerate(node.walk())}
-    # Nodes are numbered anew in each process, and so are references to their columns.
-    text = renumbered(json.dumps(graph, sort_keys=True), numbers)
+    # Nodes are numbered anew in each process, and so are references to their columns and the
+    # variables of functions.
+    nodes = [{**each, "label": settled_lambdas(each["label"])} for each in graph["nodes"]]
+    text = renumbered(json.dumps({**graph, "nodes": nodes}, sort_keys=True), numbers)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -117,6 +117,7 @@ def _tables(
     snapshot: Snapshot, stream: str, node: Node, period: Period | None
 ) -> tuple[Tables, int | None]:
     """Read the sources again as the last run read them; also return how far it closed windows."""
+    _check_readable(stream, node)
     covers = {} if period is None else period.covers(node)
     runs = (read_stream(snapshot.root, stream) or {}).get("runs", [])
     if len(runs) > 1 and node.plain.df.isStreaming:
@@ -134,6 +135,20 @@ def _tables(
     last = max((b.number for b in snapshot.batches.get(stream, ()) if b.run == run), default=None)
     closed = None if last is None else arrivals.batches[last].watermark_ms * 1000
     return as_tables(node, covers, arrivals, last), closed
+
+
+def _check_readable(stream: str, node: Node) -> None:
+    """Refuse to read sources again of which nothing says how."""
+    for each in node.walk():
+        source = each.operator
+        if isinstance(source, Source) and isinstance(source.again, str):
+            name = source.origin.name
+            msg = (
+                f"`{name}`, a source of `{stream}`, cannot be read again: {source.again}.\n\n"
+                "Replay a trace instead, `prov.replay(trace)`, which needs no source; or hand in a "
+                f'pipeline that can read it: `clew.trace(df, "{name}", again=table)`.'
+            )
+            raise ReplayError(msg)
 
 
 def _files(snapshot: Snapshot, stream: str) -> Sequence[str]:

@@ -6,6 +6,7 @@ the result is.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
@@ -25,7 +26,16 @@ if TYPE_CHECKING:
 
     from clew.graph.node import Node
 
-    Receiver = Callable[[Row], None] | str | Mapping[str, str]
+
+@dataclass(frozen=True, slots=True)
+class AsText:
+    """A receiver of each result as JSON text, with times in their zones."""
+
+    receive: Callable[[str], None]
+
+
+if TYPE_CHECKING:
+    Receiver = Callable[[Row], None] | AsText | str | Mapping[str, str]
 
 
 _FEW = 20_000
@@ -81,8 +91,8 @@ def subscribe(
         node: The query.
         prop: The property.
         where: The condition, over the result's columns and its properties; all if left out.
-        to: A function that is called with each result, the name of a table, or options of Spark's
-            Kafka sink.
+        to: A function that is called with each result, or with its text, the name of a table, or
+            options of Spark's Kafka sink.
         checkpoint: Where Spark keeps how far the delivery is.
         trigger: When to deliver, as Spark's `trigger` takes it.
 
@@ -111,7 +121,9 @@ def subscribe(
 
 def deliver(rows: DataFrame, to: Receiver) -> None:
     """Deliver rows that are all there."""
-    if callable(to):
+    if isinstance(to, AsText):
+        _hand_over(_as_message(rows), lambda row: to.receive(row["value"]))
+    elif callable(to):
         _hand_over(rows, to)
     elif isinstance(to, str):
         rows.write.mode("append").saveAsTable(to)
@@ -120,6 +132,10 @@ def deliver(rows: DataFrame, to: Receiver) -> None:
 
 
 def _stream_writer(rows: DataFrame, to: Receiver) -> Any:
+    if isinstance(to, AsText):
+        rows, said = _as_message(rows), to
+        receive: Callable[[Row], None] = lambda row: said.receive(row["value"])  # noqa: E731
+        return rows.writeStream.foreachBatch(lambda batch, _: _hand_over(batch, receive))
     if callable(to):
         receive = to
         return rows.writeStream.foreachBatch(lambda batch, _: _hand_over(batch, receive))

@@ -8,19 +8,19 @@ what a frame offers and takes the strongest; the user can name another.
 
 from __future__ import annotations
 
-import logging
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import types as T
 
 from clew.exceptions import IdentityError
 from clew.graph.columns import id_texts, quote
+from clew.graph.text import quiet
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
@@ -194,6 +194,14 @@ _BY_NAME: dict[str, type[Identity]] = {
         ContentIdentity,
     )
 }
+
+
+def identity_from(said: Mapping[str, Any]) -> Identity:
+    """Read an identity that was written by `describe`."""
+    kind = said["kind"]
+    return KeyIdentity(tuple(said["keys"])) if kind == KeyIdentity.kind else _BY_NAME[kind]()
+
+
 _KAFKA = {"topic": T.StringType, "partition": T.IntegerType, "offset": T.LongType}
 
 
@@ -278,16 +286,11 @@ def offers_file(df: DataFrame) -> bool:
 def _resolves(df: DataFrame, name: str) -> bool:
     if name.split(".", maxsplit=1)[0] in df.columns:
         return False
-    logger = logging.getLogger("DataFrameQueryContextLogger")
-    was_disabled = logger.disabled
-    # PySpark logs every failed analysis; here a failure is only an answer.
-    logger.disabled = True
-    try:
-        return bool(df.select(name).columns)
-    except AnalysisException:
-        return False
-    finally:
-        logger.disabled = was_disabled
+    with quiet():
+        try:
+            return bool(df.select(name).columns)
+        except AnalysisException:
+            return False
 
 
 def file_path() -> str:

@@ -14,6 +14,7 @@ import clew
 from clew.exceptions import (
     AssertionsRefusedError,
     QueryError,
+    ReplayError,
     UnknownStreamError,
     WriterError,
 )
@@ -151,6 +152,9 @@ def test_results_without_content_are_traced_by_id(spark: SparkSession, tmp_path:
     trace = prov.backward("out", result.id)
 
     assert sorted(row["kwh"] for row in trace.rows) == [3, 4]
+    assert (prov.replay(trace).same, prov.replay(trace).unchanged) == (True, 1)
+    with pytest.raises(ReplayError, match="nothing to compare"):
+        prov.replay("out")
     with pytest.raises(QueryError, match="asked for by id"):
         prov.unfold("out", where="wh > 1")
 

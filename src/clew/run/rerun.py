@@ -56,6 +56,7 @@ def rerun(
     period = None if span is None or where is None else Period(span, where)
     tables, closed = _tables(snapshot, stream, node, period)
     if what_if is None:
+        _need_rows(snapshot, stream)
         before = stored_results(node, _files(snapshot, stream))
     else:
         before = results_of(tables, closed)
@@ -107,10 +108,27 @@ def rerun_rows(
     else:
         tables, closed = _tables(snapshot, stream, node, None)
         after = results_of(tables, closed)
-    before = stored_results(node, _files(snapshot, stream))
     spark = node.plain.df.sparkSession
     wanted = F.broadcast(spark.createDataFrame(list(ids), "a bigint, b bigint").dropDuplicates())
-    return compare(before.join(wanted, ["a", "b"]), after.join(wanted, ["a", "b"]), tolerance)
+    found = after.join(wanted, ["a", "b"])
+    if not snapshot.streams[stream].keeps_rows:
+        # Only keys are kept. An id is made of what a row is made of, so it tells whether it is
+        # the same row, and not whether it holds the same.
+        bare = found.select("a", "b", F.struct("a", "b").alias("row"))
+        return compare(wanted.select("a", "b", F.struct("a", "b").alias("row")), bare, tolerance)
+    before = stored_results(node, _files(snapshot, stream))
+    return compare(before.join(wanted, ["a", "b"]), found, tolerance)
+
+
+def _need_rows(snapshot: Snapshot, stream: str) -> None:
+    """Refuse to compare with results of which only keys are kept."""
+    if not snapshot.streams[stream].keeps_rows:
+        msg = (
+            f"the store keeps keys of `{stream}` and not what its rows hold, so there is nothing "
+            "to compare all of them with.\n\nReplay a trace of it, or changed rows with "
+            '`what_if=`; or run the query with `content="all"`.'
+        )
+        raise ReplayError(msg)
 
 
 def _tables(

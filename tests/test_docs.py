@@ -29,7 +29,7 @@ def blocks(page: str) -> list[tuple[str, str]]:
 
 def run(code: str, names: dict[str, Any]) -> str:
     """Run code of a page as if Spark had been started in this folder."""
-    for name in ("in/", "out/", "prov/", "events", "counts/", "checkpoint"):
+    for name in ("in/", "out/", "prov/", "events", "counts/", "checkpoint/", "checkpoint-2/"):
         code = code.replace(f'"{name}', f'"{Path.cwd()}/{name}')
     text = io.StringIO()
     with contextlib.redirect_stdout(text):

@@ -155,6 +155,8 @@ def test_results_without_content_are_traced_by_id(spark: SparkSession, tmp_path:
     assert (prov.replay(trace).same, prov.replay(trace).unchanged) == (True, 1)
     with pytest.raises(ReplayError, match="nothing to compare"):
         prov.replay("out")
+    with pytest.raises(ReplayError, match="no vertices"):
+        prov.graph().advance()
     with pytest.raises(QueryError, match="asked for by id"):
         prov.unfold("out", where="wh > 1")
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def outcomes(setting: Setting) -> Iterator[Outcome]:
     """Record the rows of random pipelines in one run or in two, with content or without."""
-    for seed in range(setting.seed, setting.seed + (2 if setting.quick else 24)):
+    for seed in range(setting.seed, setting.seed + (2 if setting.quick else 40)):
         spec = random_spec(seed, streaming=True)
         data: Any = random_data(seed, spec)
         folder = setting.folder / f"recorded-{seed}"

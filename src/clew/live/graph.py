@@ -320,6 +320,13 @@ class LiveGraph:
         taken = self._engine.state().taken
         for query in self._definition.members(snapshot):
             batches = [b for b in snapshot.batches.get(query, ()) if b.capture in WHEN_ASKED]
+            if batches and not snapshot.streams[query].keeps_rows:
+                msg = (
+                    f"the store keeps keys of `{query}` and not what its rows hold, so a live "
+                    'graph has no vertices for them.\n\nRun the query with `content="all"`, or '
+                    "leave it out: `prov.live([...])` takes the names of the queries to follow."
+                )
+                raise ReplayError(msg)
             done = taken.get(query, {})
             if not any(b.number > done.get(b.run, -1) and b.sink_rows for b in batches):
                 continue

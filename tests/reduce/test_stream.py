@@ -1,0 +1,197 @@
+"""Reductions that run in Spark: every mode and partitioning, ends, restarts, dead letters."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import clew
+from clew.exceptions import ReduceConflictError, ReduceSettingError
+from clew.reduce.land import landed_edges
+from reduce.jobs import Edge, expected, groups, shared_job, shuffled, single_use_job, statements
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+JOB = shared_job(5, executions=30)
+END = json.dumps({"prov": "end", "job": "job"})
+
+
+def write(folder: Path, lines: Sequence[str], files: int = 1) -> None:
+    """Write lines as files, one for each batch, behind those that are there."""
+    folder.mkdir(exist_ok=True)
+    there = len(list(folder.iterdir()))
+    for number in range(files):
+        path = folder / f"{there + number:03d}.jsonl"
+        part = lines[number * len(lines) // files : (number + 1) * len(lines) // files]
+        path.write_text("".join(f"{line}\n" for line in part))
+        at = 1_700_000_000 + 60 * (there + number)
+        os.utime(path, (at, at))
+
+
+def stream(spark: SparkSession, folder: Path) -> DataFrame:
+    return spark.readStream.option("maxFilesPerTrigger", 1).text(str(folder))
+
+
+def found(store: Path, job: str = "job") -> list[Edge]:
+    rows = landed_edges(store, job).to_pylist()
+    return sorted((row["output"], row["input"]) for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("mode", "partitioning", "more"),
+    [
+        ("watermark", "source", {"delay": "60 seconds", "global_batch": 20}),
+        ("watermark", "random", {"delay": "60 seconds", "local_batch": 3}),
+        ("grouping", "function", {}),
+        ("grouping", "node", {"single_use": True, "global_batch": 5}),
+        ("grouping", "lineage", {"single_use": True}),
+    ],
+)
+def test_a_stream_is_reduced_to_what_connects_inputs_with_outputs(
+    spark: SparkSession, tmp_path: Path, mode: str, partitioning: str, more: dict[str, Any]
+) -> None:
+    job = single_use_job(7, executions=30) if "single_use" in more else JOB
+    publish = groups if mode == "grouping" else statements
+    write(tmp_path / "in", [*shuffled(publish(job), 3, distance=8), END], files=2)
+
+    done = clew.reduce(
+        stream(spark, tmp_path / "in"),
+        job="job",
+        store=tmp_path / "prov",
+        mode=mode,
+        partitioning=partitioning,
+        partitions=2,
+        **more,
+    )
+    done.awaitTermination()
+
+    assert found(tmp_path / "prov") == sorted(expected(job))
+    progress = done.progress()
+    assert (progress.closed, progress.ended, progress.edges_open) == (True, True, 0)
+    assert progress.statements == sum(len(e.used) + len(e.generated) for e in job)
+    assert progress.edges_out == len(expected(job))
+
+
+def test_a_job_without_an_end_stays_open_until_it_is_idle(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    write(tmp_path / "in", statements(JOB))
+    settings: dict[str, Any] = {"job": "job", "store": tmp_path / "prov", "delay": "1 hour"}
+
+    waiting = clew.reduce(stream(spark, tmp_path / "in"), **settings)
+    waiting.awaitTermination()
+    before = found(tmp_path / "prov")
+    idle = clew.reduce(stream(spark, tmp_path / "in"), **settings, idle=0)
+    idle.awaitTermination()
+
+    assert before == []
+    assert waiting.progress().closed
+    assert found(tmp_path / "prov") == sorted(expected(JOB))
+
+
+def test_a_stream_that_is_followed_ends_by_itself(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path / "in", groups(JOB))
+    store = tmp_path / "prov"
+
+    done = clew.reduce(tmp_path / "in", job="job", store=store, follow=True, idle=0.5)
+
+    assert done.awaitTermination() is True
+    assert not done.is_active
+    assert found(store) == sorted(expected(JOB))
+
+
+def test_the_watermark_lets_go_of_old_edges_while_the_stream_goes_on(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    write(tmp_path / "in", statements(JOB), files=3)
+    store, settings = tmp_path / "prov", {"job": "job", "delay": "6 seconds", "global_batch": 1}
+
+    done = clew.reduce(stream(spark, tmp_path / "in"), store=store, **settings)
+    done.awaitTermination()
+    progress = done.progress()
+
+    assert not progress.closed
+    assert 0 < progress.edges_out == len(found(store))
+    assert 0 < progress.edges_open < progress.statements
+
+
+def test_what_cannot_be_read_is_kept_with_the_reason_and_stops_nothing(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    odd = {
+        "{": "it is no JSON at character 1",
+        "[1, 2]": "it is JSON, but no object",
+        "[" * 100_000: "it is nested too deeply",
+        '{"prov": "eats", "entity": "x"}': "its `prov` is no relation of PROV",
+        '{"entity": 5, "prov": "used", "activity": "a"}': "it names no `entity`",
+        '{"prov": "used", "activity": "a"}': "it names no `entity`",
+        '{"prov": "used", "activity": "a", "entity": "\\ud800"}': (
+            "its `entity` has characters that no name may have"
+        ),
+        '{"prov": "group", "activity": "a", "used": "x"}': ("its `used` or `generated` is no list"),
+        '{"prov": "wasDerivedFrom", "generatedEntity": "a", "usedEntity": "b", "time": "noon"}': (
+            "its `time` is no time in ISO 8601"
+        ),
+        '{"used": {"_:u": 7}}': "a statement in it is no object",
+        '{"used": {"_:u": {"prov:activity": "a", "prov:ent': "it is no JSON at character 40",
+    }
+    left_out = ['{"prov": "wasAssociatedWith", "activity": "a", "agent": "b", "job": "job"}',
+                '{"prov": "entity", "entity": "in/0", "job": "job"}',
+                '{"prov": "used", "activity": "a", "entity": "b", "job": "other"}']  # fmt: skip
+    lines = groups(JOB)
+    write(tmp_path / "in", [*lines[:9], *odd, *left_out, "", *lines[9:]])
+
+    done = clew.reduce(tmp_path / "in", job="job", store=tmp_path / "prov", idle=0, keep_apart=True)
+    done.awaitTermination()
+
+    [letters] = [pq.read_table(path).to_pylist() for path in done.dead_letters()]
+    assert [(row["line"][:100], row["reason"]) for row in letters] == [
+        (line[:100], reason) for line, reason in odd.items()
+    ]
+    [apart] = [pq.read_table(path).to_pylist() for path in done.kept_apart()]
+    assert [row["line"] for row in apart] == left_out[:2]
+    progress = done.progress()
+    assert (progress.dead, progress.filtered, progress.foreign) == (len(odd), 2, 1)
+    assert found(tmp_path / "prov") == sorted(expected(JOB))
+
+
+def test_a_job_cannot_go_on_in_another_mode(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path / "in", groups(JOB[:3]))
+    clew.reduce(tmp_path / "in", job="job", store=tmp_path / "prov").awaitTermination()
+
+    with pytest.raises(ReduceConflictError, match="`mode='watermark'`"):
+        clew.reduce(tmp_path / "in", job="job", store=tmp_path / "prov", mode="grouping")
+
+
+def test_settings_that_cannot_be_are_refused_before_anything_runs(spark: SparkSession) -> None:
+    for wrong in (
+        {"mode": "guess"},
+        {"partitioning": "alphabet"},
+        {"local_batch": 0},
+        {"delay": "soon"},
+        {"flush": True},
+        {"mode": "window", "single_use": True},
+        {"job": ""},
+    ):
+        with pytest.raises(ReduceSettingError, match=f"`{list(wrong)[-1]}` cannot be"):
+            clew.reduce("in/", **{"job": "job", "store": "prov/", **wrong})  # type: ignore[arg-type]
+    with pytest.raises(ReduceSettingError, match="reduce_table"):
+        clew.reduce(spark.range(1), job="job", store="prov/")
+
+
+def test_a_table_is_reduced_at_once(spark: SparkSession) -> None:
+    lines = spark.createDataFrame([(line,) for line in statements(JOB)], "value string")
+    edges = spark.createDataFrame(
+        [("c", "b"), ("b", "a"), ("d", "b")], "output string, input string"
+    )
+
+    assert {tuple(r) for r in clew.reduce_table(lines).collect()} == expected(JOB)
+    assert sorted(map(tuple, clew.reduce_table(edges).collect())) == [("c", "a"), ("d", "a")]

@@ -1,7 +1,7 @@
 """Random jobs and what they publish, and a plain model of what a reduction must keep.
 
-A job is a list of function executions in the order of time; each uses some things that are there and
-generates new ones. The model walks the graph by hand: it shares no code with the reducers.
+A job is a list of function executions in the order of time; each uses some things that are there
+and generates new ones. The model walks the graph by hand: it shares no code with the reducers.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ class Execution:
     second: int
 
 
-def shared_job(seed: int, executions: int = 12) -> list[Execution]:
-    """Make a job in which things may be used by any number of executions."""
+def shared_job(seed: int, executions: int = 12, recent: int = 10**6) -> list[Execution]:
+    """Make a job in which things may be used by any number of executions, as long as recent."""
     chosen = random.Random(seed)
     things = [f"in/{i}" for i in range(chosen.randint(1, 5))]
     done = []
     for number in range(executions):
-        used = chosen.sample(things, min(len(things), chosen.randint(0, 3)))
+        near = things[-recent:]
+        used = chosen.sample(near, min(len(near), chosen.randint(0, 3)))
         generated = [f"d/{number}.{i}" for i in range(chosen.randint(0, 3))]
         things += generated
         place = f"f{chosen.randint(0, 2)}", f"n{chosen.randint(0, 1)}"

@@ -1,7 +1,7 @@
 """Reduce lines in this process, by the same code that runs inside Spark's tasks.
 
-Partitions, batches and folds are as a test says, so thousands of cases take seconds. What Spark adds
-is tested elsewhere.
+Partitions, batches and folds are as a test says, so thousands of cases take seconds. What Spark
+adds is tested elsewhere.
 """
 
 from __future__ import annotations

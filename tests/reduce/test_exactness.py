@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import pytest
 
 from clew.reduce.settings import Settings
 from reduce.jobs import (
+    Execution,
     closure,
     documents,
     expected,
@@ -19,6 +21,7 @@ from reduce.jobs import (
 )
 from reduce.machine import reduce_here
 
+Publish = Callable[[list[Execution]], list[str]]
 SEEDS = range(60)
 
 
@@ -38,7 +41,7 @@ def batch(seed: int) -> int:
 
 
 @pytest.mark.parametrize("publish", [statements, groups])
-def test_watermark_is_exact_if_nothing_is_named_again_after_the_delay(publish) -> None:
+def test_watermark_is_exact_if_nothing_is_named_again_after_the_delay(publish: Publish) -> None:
     for seed in SEEDS:
         print("seed", seed)
         job = shared_job(seed)
@@ -50,7 +53,7 @@ def test_watermark_is_exact_if_nothing_is_named_again_after_the_delay(publish) -
 
 
 @pytest.mark.parametrize("publish", [statements, groups, documents])
-def test_grouping_is_exact_in_any_order(publish) -> None:
+def test_grouping_is_exact_in_any_order(publish: Publish) -> None:
     for seed in SEEDS:
         print("seed", seed)
         job = shared_job(seed)

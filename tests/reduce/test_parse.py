@@ -68,10 +68,10 @@ def test_a_document_says_the_same_as_its_statements() -> None:
 
     ends = [(e["outputs"], e["inputs"], e["time"]) for e in found.elements.to_pylist()]
     assert ends == [
-        (["\x01e"], ["b"], None),
         (["b"], ["a"], None),
         (["a"], ["m1"], None),
         (["a"], ["m2"], None),
+        (["\x01e"], ["b"], None),
         (["c"], ["\x01e"], TIME),
     ]
     assert found.filtered == 3

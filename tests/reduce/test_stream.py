@@ -112,7 +112,8 @@ def test_the_watermark_lets_go_of_old_edges_while_the_stream_goes_on(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     write(tmp_path / "in", statements(JOB), files=3)
-    store, settings = tmp_path / "prov", {"job": "job", "delay": "6 seconds", "global_batch": 1}
+    store = tmp_path / "prov"
+    settings: dict[str, Any] = {"job": "job", "delay": "6 seconds", "global_batch": 1}
 
     done = clew.reduce(stream(spark, tmp_path / "in"), store=store, **settings)
     done.awaitTermination()

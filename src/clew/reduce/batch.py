@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from clew.reduce.land import land
 from clew.reduce.partition import reduce_locally
 from clew.reduce.reducer import Rule
-from clew.reduce.state import Commit
 from clew.reduce.worker import NOTE, Fold, Local
 from clew.steps import reached
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
     from clew.reduce.settings import Settings
-    from clew.reduce.state import State
+    from clew.reduce.state import Commit, State
 
 _SUMS = ("bytes", "statements", "filtered", "foreign", "dead", "late", "local")
 

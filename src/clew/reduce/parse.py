@@ -220,8 +220,8 @@ def _execution(group: pa.ChunkedArray, output: pa.ChunkedArray) -> pa.ChunkedArr
 
 def _groups(said: pa.Table) -> pa.Table:
     activity = _vertices(said["activity"])
-    lists = [_lists(said["generated"]), _lists(said["used"])]
-    return _elements(said, *lists, activity, activity)
+    generated, used = _lists(said["generated"]), _lists(said["used"])
+    return _elements(said, generated, used, activity, activity)
 
 
 def _elements(

@@ -164,7 +164,11 @@ def _final(graph: Graph, pairs: Pairs, rule: Rule, out_of: Numbers) -> Marks:
     # What was made is made before it is used, so an entity of which no making is known by now is
     # an input, however often it is still used.
     is_input = ~graph.activity & (out_of == 0) & (graph.first < rule.watermark)
-    found: Marks = done[pairs.output] & (done | is_input)[pairs.input]
+    known = done[pairs.output] & (done | is_input)[pairs.input]
+    # All edges of an output come at once: then none comes twice, over another path.
+    waits = np.zeros(len(graph), bool)
+    waits[pairs.output[~known]] = True
+    found: Marks = ~waits[pairs.output]
     return found
 
 
@@ -232,7 +236,7 @@ def _products(elements: pa.Table) -> pa.Table:
           (np.cumsum(used) - used)[which] + inside % np.maximum(used[which], 1)]  # fmt: skip
     ends = [_values(c).take(pa.array(i)) for c, i in zip((outputs, inputs), at, strict=True)]
     whole = np.where(pc.is_valid(elements["activity"]).to_numpy(), _OUTPUT + _INPUT, 0)
-    return _edges(*ends, _element_times(elements)[which], whole[which].astype(np.int8))
+    return _edges(ends[0], ends[1], _element_times(elements)[which], whole[which].astype(np.int8))
 
 
 def _values(lists: pa.Array | pa.ChunkedArray) -> pa.Array:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -31,6 +32,7 @@ _ENDS = {
     "wasDerivedFrom": ("generatedEntity", "usedEntity"),
     "hadMember": ("collection", "entity"),
 }
+_LEFT_OUT = frozenset((*OTHER_RELATIONS, *THINGS))
 _LONGEST = 65_536
 _KNOWN_IN_DOCUMENTS = {*EDGE_RELATIONS, *OTHER_RELATIONS, *THINGS, "prefix", "bundle"}
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
@@ -65,7 +67,7 @@ class Collected:
 
 
 def _table(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
-    columns = list(zip(*rows, strict=True)) or [[] for _ in schema]
+    columns: list[Any] = list(zip(*rows, strict=True)) or [[] for _ in schema]
     arrays = [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)]
     return pa.Table.from_arrays(arrays, schema=schema)
 
@@ -107,11 +109,11 @@ class SlowParser:
             into.foreign += 1
         elif relation == END:
             into.ended = True
-        elif relation in OTHER_RELATIONS or relation in THINGS:
+        elif isinstance(relation, str) and relation in _LEFT_OUT:
             self._leave_out(line, relation, 1, into)
         elif relation == GROUP:
             into.rows.append(_group(said))
-        elif relation in EDGE_RELATIONS:
+        elif isinstance(relation, str) and relation in _ENDS:
             into.rows.append(_statement(relation, said, ""))
         elif relation is None:
             raise OddLineError("it has no `prov`, which names the relation, and is no document")
@@ -125,14 +127,17 @@ class SlowParser:
 
     def _document(self, line: str, said: dict[str, Any], into: Collected) -> None:
         rows: list[tuple[Any, ...]] = []
+        left_out: Counter[str] = Counter()
         for part in (said, *_bundles(said)):
-            for relation in EDGE_RELATIONS:
-                for each in _statements(part.get(relation)):
-                    rows += _in_document(relation, each)
+            for relation, found in part.items():
+                if relation in _ENDS:
+                    for each in _statements(found):
+                        rows += _in_document(relation, each)
+                elif relation in _LEFT_OUT:
+                    left_out[relation] += len(_statements(found))
         into.rows += _by_activity(rows) if self._groups else rows
-        for relation in (*OTHER_RELATIONS, *THINGS):
-            parts = [part.get(relation) for part in (said, *_bundles(said))]
-            self._leave_out(line, relation, sum(len(_statements(p)) for p in parts), into)
+        for relation, count in left_out.items():
+            self._leave_out(line, relation, count, into)
 
 
 def _loads(line: str) -> dict[str, Any]:
@@ -149,7 +154,9 @@ def _loads(line: str) -> dict[str, Any]:
 
 
 def _bundles(said: dict[str, Any]) -> list[dict[str, Any]]:
-    bundles = said.get("bundle") or {}
+    bundles = said.get("bundle")
+    if bundles is None:
+        return []
     if not isinstance(bundles, dict) or not all(isinstance(b, dict) for b in bundles.values()):
         raise OddLineError("its `bundle` is no object of documents")
     return list(bundles.values())
@@ -230,7 +237,7 @@ def _by_activity(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 def _vertex(name: Any, role: str) -> str:
     if not isinstance(name, str) or not name:
         raise OddLineError(f"it names no `{role}`")
-    if name[0] == ACTIVITY or "\ud800" <= max(name) <= "\udfff":
+    if name[0] == ACTIVITY or not _sound(name):
         raise OddLineError(f"its `{role}` has characters that no name may have")
     return ACTIVITY + name if role == "activity" else name
 
@@ -244,15 +251,19 @@ def _where(said: dict[str, Any]) -> tuple[str | None, str | None]:
 
 
 def _sound(text: str) -> bool:
-    return not any("\ud800" <= c <= "\udfff" for c in text)
+    """Tell whether a text can be written as UTF-8, which half a character cannot."""
+    return text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text)
 
 
 def _time(said: dict[str, Any], prefix: str) -> int | None:
     text = said.get(prefix + "time")
-    if text is None:
-        return None
+    return None if text is None else _micros(str(text))
+
+
+@lru_cache(maxsize=1024)
+def _micros(text: str) -> int:
     try:
-        when = dt.datetime.fromisoformat(str(text).replace("Z", "+00:00"))
+        when = dt.datetime.fromisoformat(text.replace("Z", "+00:00"))
     except ValueError:
         raise OddLineError("its `time` is no time in ISO 8601") from None
     if when.tzinfo is None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import shutil
 import uuid
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clew.exceptions import ReduceConflictError
@@ -19,6 +18,8 @@ from clew.store.commit import put_json
 from clew.store.layout import quote_name, read_json
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from clew.reduce.settings import Settings
 
 _FIXED = ("mode", "single_use", "flush", "window")

@@ -119,7 +119,11 @@ class Reduction:
         done = self._state.last()
         total = done.totals
         return Progress(
-            *(total.get(n, 0) for n in ("statements", "filtered", "foreign", "dead", "late")),
+            statements=total.get("statements", 0),
+            filtered=total.get("filtered", 0),
+            foreign=total.get("foreign", 0),
+            dead=total.get("dead", 0),
+            late=total.get("late", 0),
             bytes=total.get("bytes", 0),
             edges_local=total.get("local", 0),
             edges_out=total.get("out", 0),
@@ -234,8 +238,8 @@ def reduce(
         window: How many past edges a sliding window remembers.
         single_use: A promise that each intermediate entity is made by one function execution and
             used by one, as in MapReduce. Then it can go at once.
-        flush: Let go of edges at each global batch. This bounds the state by `global_batch`; entities
-            that are in several batches then stay.
+        flush: Let go of edges at each global batch. This bounds the state by `global_batch`;
+            entities that are in several batches then stay.
         keep_apart: Keep other relations and attributes in a table of their own.
         idle: After how many seconds without anything new the job has ended; None waits for its
             end event. Without `follow`, any number closes the job when all was read.

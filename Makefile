@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 BENCH := $(VENV)/.bench
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-kafka check prove bench-backward bench-overhead bench-live clean
+.PHONY: help demo test test-kafka check prove bench-backward bench-overhead bench-live bench-reduce clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -48,6 +48,9 @@ bench-overhead: $(READY) ## what provenance costs a running query, in time, CPU 
 
 bench-live: $(BENCH) ## what a live graph costs the queries it follows, beside databases that are polled; QUICK=1 for a sample
 	@$(RUN) python -m benchmarks.live $(if $(QUICK),--quick)
+
+bench-reduce: $(READY) ## what is left of the provenance of other systems, how fast, how exact; QUICK=1 for a sample
+	@$(RUN) python -m benchmarks.reduce $(if $(QUICK),--quick)
 
 clean: ## remove the environment and what tests left
 	rm -rf $(VENV) .mypy_cache .ruff_cache build dist

@@ -110,9 +110,7 @@ def documents(job: Iterator[Execution]) -> Iterator[str]:
             f"_:g{seq}-{i}": {"prov:entity": e, "prov:activity": name, "prov:time": when}
             for i, e in enumerate(each.generated)
         }
-        yield json.dumps(
-            {"prefix": {"tags": "urn:tags:"}, "used": used, "wasGeneratedBy": made}
-        )
+        yield json.dumps({"prefix": {"tags": "urn:tags:"}, "used": used, "wasGeneratedBy": made})
 
 
 def _activity(each: Execution) -> str:

@@ -17,6 +17,7 @@ from proof import (
     points,
     processes,
     random_pipelines,
+    reduce,
     restarts,
     workloads,
 )
@@ -33,6 +34,7 @@ PARTS = {
     "connection points": points,
     "kill and restart": restarts,
     "live graphs": live,
+    "reduced provenance": reduce,
 }
 
 

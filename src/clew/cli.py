@@ -24,6 +24,7 @@ from clew.query import live_status, show
 from clew.query.provenance import open_store
 from clew.query.stream import lines as stream_lines
 from clew.query.trace import STATUS
+from clew.reduce import command as reduce_command
 from clew.store.layout import is_store
 from clew.version import __version__
 
@@ -78,6 +79,8 @@ def _run(arguments: list[str]) -> int:
 
         return demo(arguments[1:])
     options = _parser().parse_args(arguments)
+    if options.command is reduce_command.run:
+        return reduce_command.run(options)
     if options.command is _verify_live and not is_store(options.path):
         return _verify_files(options)
     command: Callable[[Provenance, argparse.Namespace], int | None] = options.command
@@ -321,6 +324,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_live(commands)
     _add_status(commands)
     _add_erase(commands)
+    _add_reduce(commands)
     # `demo` is handed over before parsing, with all its own options; here it is only listed.
     commands.add_parser("demo", help="run an example pipeline and trace one of its results")
     return parser
@@ -520,6 +524,20 @@ def _add_erase(commands: Any) -> None:
     )
     _add_limit(parser)
     _add_json(parser)
+
+
+def _add_reduce(commands: Any) -> None:
+    text = "reduce the provenance of another system to what connects inputs with outputs"
+    parser = commands.add_parser(
+        "reduce",
+        help=text,
+        description=f"{text[0].upper()}{text[1:]}.",
+        epilog="example: clew reduce events/ --store prov/ --job hashtags",
+        formatter_class=_Formatter,
+        allow_abbrev=False,
+    )
+    parser.set_defaults(command=reduce_command.run)
+    reduce_command.add_options(parser)
 
 
 def _add_pipeline(parser: Any, *, required: bool = False) -> None:

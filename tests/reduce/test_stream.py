@@ -10,9 +10,22 @@ import pyarrow.parquet as pq
 import pytest
 
 import clew
+from clew.cli import main
 from clew.exceptions import ReduceConflictError, ReduceSettingError
+from clew.model import RowId
 from clew.reduce.land import landed_edges
-from reduce.jobs import Edge, expected, groups, shared_job, shuffled, single_use_job, statements
+from clew.reduce.sources import files
+from reduce.jobs import (
+    Edge,
+    documents,
+    expected,
+    groups,
+    shared_job,
+    shuffled,
+    single_use_job,
+    statements,
+)
+from store.build import StoreBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -196,3 +209,56 @@ def test_a_table_is_reduced_at_once(spark: SparkSession) -> None:
 
     assert {tuple(r) for r in clew.reduce_table(lines).collect()} == expected(JOB)
     assert sorted(map(tuple, clew.reduce_table(edges).collect())) == [("c", "a"), ("d", "a")]
+
+
+def test_the_edges_of_a_store_are_reduced_across_its_queries(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    built = StoreBuilder(tmp_path / "own")
+    built.sink("stopped", ["reports"])
+    built.sink("accidents", ["stopped"])
+    built.batch("stopped", 0, edges=[("stopped", 1, -1, "reports", 7, i) for i in range(3)])
+    built.batch("accidents", 0, edges=[("accidents", 5, 5, "stopped", 1, -1)])
+    settings: dict[str, Any] = {"job": "road", "store": tmp_path / "prov"}
+
+    clew.reduce(tmp_path / "own", **settings).awaitTermination()
+    built.batch("stopped", 1, edges=[("stopped", 2, 2, "reports", 8, 0)])
+    clew.reduce(tmp_path / "own", **settings, idle=0).awaitTermination()
+
+    assert found(tmp_path / "prov", "road") == sorted(
+        [
+            *((str(RowId("accidents", 5, 5)), str(RowId("reports", 7, i))) for i in range(3)),
+            (str(RowId("stopped", 2, 2)), str(RowId("reports", 8, 0))),
+        ]
+    )
+
+
+def test_a_file_may_be_one_document(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for number, text in enumerate([*documents(JOB), '{"used": {']):
+        path = tmp_path / "in" / f"{number}.json"
+        path.write_text(json.dumps(json.loads(text), indent=2) if number < len(JOB) else text)
+
+    done = clew.reduce(
+        files(spark, tmp_path / "in", documents=True),
+        job="job", store=tmp_path / "prov", mode="grouping", idle=0,
+    )  # fmt: skip
+    done.awaitTermination()
+
+    assert found(tmp_path / "prov") == sorted(expected(JOB))
+    assert done.progress().dead == 1
+
+
+def test_the_command_line_reduces_and_says_what_it_did(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path / "in", [*statements(JOB), "{"])
+    where = [str(tmp_path / "in"), "--store", str(tmp_path / "prov"), "--job", "job"]
+
+    assert main(["reduce", *where, "--delay", "1 hour", "--json"]) == 0
+
+    said = json.loads(capsys.readouterr().out)
+    assert (said["edges_out"], said["dead"], said["closed"]) == (len(expected(JOB)), 1, True)
+    [letters] = said["dead_letters"]
+    assert pq.read_table(letters).num_rows == 1
+    assert found(tmp_path / "prov") == sorted(expected(JOB))

@@ -71,6 +71,7 @@ class State:
         self.folder = root / "reduce" / quote_name(job)
         self.batches = self.folder / "batches"
         self.checkpoint = self.folder / "checkpoint"
+        self.intake = self.folder / "intake"
         self._commits = self.folder / "commits"
 
     def begin(self, settings: Settings) -> str:

@@ -11,18 +11,19 @@ import os
 import threading
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clew.exceptions import ReduceSettingError
 from clew.reduce.batch import Batches
 from clew.reduce.settings import Settings
+from clew.reduce.sources import check, lines_of
 from clew.reduce.state import State
 from clew.store.commit import make_store
 from clew.store.layout import store_root
 from clew.version import __version__
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
@@ -221,8 +222,8 @@ def reduce(
     """Reduce the provenance of a job, as it arrives, to what connects its inputs with its outputs.
 
     Args:
-        source: A streaming DataFrame whose `value` holds lines of PROV, as Kafka gives it; or a
-            folder with files of such lines.
+        source: A streaming DataFrame whose `value` holds lines of PROV, as Kafka gives it; a
+            folder with files of such lines; or another store, whose edges are reduced.
         job: The job. Statements that name another one are left out.
         store: The folder of the store that gets the reduced edges.
         mode: How vertices are kept from being taken out too early. `"watermark"`: until nothing
@@ -268,10 +269,11 @@ def reduce(
         keep_apart,
     )
     session = _session(spark)
-    lines = _lines(session, source)
+    check(source)
     root = store_root(store)
     make_store(root, __version__)
     state = State(root, job)
+    lines = lines_of(session, source, state.intake)
     batches = Batches(session, root, state, settings, state.begin(settings))
     writer = lines.writeStream.queryName(f"reduce {job}").foreachBatch(batches.take)
     writer = writer.option("checkpointLocation", os.fspath(checkpoint or state.checkpoint))
@@ -287,15 +289,3 @@ def _session(spark: SparkSession | None) -> SparkSession:
     from pyspark.sql import SparkSession
 
     return SparkSession.builder.getOrCreate()
-
-
-def _lines(spark: SparkSession, source: DataFrame | str | os.PathLike[str]) -> DataFrame:
-    if isinstance(source, (str, os.PathLike)):
-        return spark.readStream.text(str(Path(source).absolute()))
-    if not source.isStreaming:
-        allowed = "a streaming DataFrame; `clew.reduce_table(df)` reduces one that is there"
-        raise ReduceSettingError("source", "a table", allowed)
-    if "value" not in source.columns:
-        allowed = "a DataFrame with a column `value` that holds lines of PROV"
-        raise ReduceSettingError("source", source.columns, allowed)
-    return source

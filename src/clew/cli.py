@@ -80,7 +80,8 @@ def _run(arguments: list[str]) -> int:
         return demo(arguments[1:])
     options = _parser().parse_args(arguments)
     if options.command is reduce_command.run:
-        return reduce_command.run(options)
+        code: int = reduce_command.run(options)
+        return code
     if options.command is _verify_live and not is_store(options.path):
         return _verify_files(options)
     command: Callable[[Provenance, argparse.Namespace], int | None] = options.command

@@ -143,7 +143,7 @@ def _in_spark(setting: Setting) -> Iterator[Outcome]:
             done = clew.reduce(
                 lines.text(str(setting.folder / "in")),
                 job="job", store=store, mode=mode, partitioning=partitioning, partitions=2,
-                global_batch=10, idle=0, **_delay(job),
+                global_batch=10, idle=0, delay=_delay(job)["delay"],
             )  # fmt: skip
             done.awaitTermination()
             return difference(sorted(jobs.expected(job)), found(store))

@@ -1,7 +1,7 @@
 """A reduction in a process of its own, which can be killed at a named step.
 
-Run as `python reducing.py FOLDER [STEP OCCURRENCE]`: it reduces FOLDER/in into FOLDER/prov, one file
-a batch, and dies by SIGKILL when the step is reached for the given time.
+Run as `python reducing.py FOLDER [STEP OCCURRENCE]`: it reduces FOLDER/in into FOLDER/prov, one
+file a batch, and dies by SIGKILL when the step is reached for the given time.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Worked examples of Big Provenance: counting hashtags, reductions, what goes wrong too early.
 
-The text names vertices and what becomes of them; the tweets of Figure 2 stand in a figure that we do
-not have, so there are two here, and `c` is in both, since its count is 2.
+The text names vertices and what becomes of them; the tweets of Figure 2 stand in a figure that we
+do not have, so there are two here, and `c` is in both, since its count is 2.
 """
 
 from __future__ import annotations

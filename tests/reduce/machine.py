@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from clew.reduce.local import LocalReducer
 from clew.reduce.parse import Parser
-from clew.reduce.reducer import Rule, reduced, spread
+from clew.reduce.reducer import Rule, reduced
 from clew.reduce.window import Sliding
 from clew.reduce.words import EDGES, FINAL, NO_TIME
 
@@ -30,12 +31,15 @@ def reduce_here(lines: Sequence[str], settings: Settings, *, batch: int = 10**9)
     state, latest = EDGES.empty_table(), None
     fresh: list[pa.Table] = []
     for start in range(0, max(len(lines), 1), batch):
+        before = latest
         for elements in _partitions(lines[start : start + batch], settings):
-            fresh += _local(elements, settings)
+            fresh += _local(elements, settings, before)
             times = [t for t in elements["time"].to_pylist() if t is not None]
             latest = max([*times, latest or NO_TIME])
         if sum(map(len, fresh)) >= settings.global_batch and settings.mode != "window":
-            rule = Rule(settings.single_use, settings.watermark(latest), flush=settings.flush)
+            rule = Rule(
+                settings.single_use, watermark=settings.watermark(latest), flush=settings.flush
+            )
             done, state = reduced(pa.concat_tables([state, *fresh]), rule)
             final.append(done)
             fresh = []
@@ -67,12 +71,8 @@ def _partitions(lines: Sequence[str], settings: Settings) -> Iterator[pa.Table]:
         yield elements.take(pa.array(rows))
 
 
-def _local(elements: pa.Table, settings: Settings) -> Iterator[pa.Table]:
-    sliding = Sliding(settings.window)
+def _local(elements: pa.Table, settings: Settings, before: int | None) -> Iterator[pa.Table]:
+    reducer = LocalReducer(settings, before)
     for start in range(0, len(elements), settings.local_batch):
-        edges = spread(elements.slice(start, settings.local_batch))
-        if settings.mode == "window":
-            sliding.add(edges)
-            yield sliding.flush()
-        else:
-            yield reduced(edges, Rule(single_use=settings.single_use))[1]
+        yield from reducer.add(elements.slice(start, settings.local_batch))
+    yield from reducer.finish()

@@ -58,7 +58,7 @@ class Batches:
         reached("reduction begun", batch)
         number = before.number + 1
         folder = self._state.fresh_folder(number)
-        local = Local(self._settings, str(folder), self._settings.watermark(before.latest))
+        local = Local(self._settings, str(folder), before.latest)
         value = next((c for c in lines.columns if c == "value"), lines.columns[0])
         notes = reduce_locally(lines.select(value), local).collect()
         reached("locally reduced", batch)
@@ -91,7 +91,12 @@ class Batches:
     def _fold(self, done: Commit, folder: Path, *, end: bool) -> Commit:
         ours = self._settings
         fold = Fold(
-            Rule(ours.single_use, ours.watermark(done.latest), end=end, flush=ours.flush),
+            Rule(
+                ours.single_use,
+                watermark=ours.watermark(done.latest),
+                end=end,
+                flush=ours.flush,
+            ),
             str(self._state.batches),
             tuple(done.state),
             tuple(done.fresh),

@@ -32,6 +32,7 @@ class Rule:
 
     Attributes:
         single_use: An entity that one function execution made and one used may go at once.
+        activities: Activities that were named between two moments alone may go.
         watermark: Things that were last named before it, in microseconds, are named no more.
         eager: Every intermediate vertex may go, as if nothing could name it again.
         end: Nothing more comes: every intermediate vertex may go, and every edge is final.
@@ -40,6 +41,7 @@ class Rule:
     """
 
     single_use: bool = False
+    activities: tuple[int, int] | None = None
     watermark: int | None = None
     eager: bool = False
     end: bool = False
@@ -55,6 +57,7 @@ class Graph:
     activity: Marks
     last: Numbers
     first: Numbers
+    begun: Numbers
     made_whole: Marks
     used_whole: Marks
 
@@ -70,6 +73,8 @@ def graph_of(edges: pa.Table) -> Graph:
     np.maximum.at(last, output, _numbers(edges["output_time"]))
     np.maximum.at(last, source, _numbers(edges["input_time"]))
     np.minimum.at(first, source, _numbers(edges["input_first"]))
+    begun = first.copy()
+    np.minimum.at(begun, output, _numbers(edges["output_time"]))
     whole = _numbers(edges["whole"])
     made, used = np.ones(count, bool), np.ones(count, bool)
     made[output[(whole & _OUTPUT) == 0]] = False
@@ -77,7 +82,7 @@ def graph_of(edges: pa.Table) -> Graph:
     helper = edges["helper"].to_numpy()
     pairs = Pairs(output, source, helper.astype(bool) if helper.any() else None)
     activity = pc.starts_with(names, ACTIVITY).to_numpy(zero_copy_only=False)
-    return Graph(names, pairs, activity, last, first, made, used)
+    return Graph(names, pairs, activity, last, first, begun, made, used)
 
 
 def _numbered(edges: pa.Table) -> tuple[pa.Array, Numbers, Numbers]:
@@ -145,6 +150,9 @@ def _may_go(graph: Graph, rule: Rule) -> Marks:
         may |= True
     if rule.single_use:
         may |= entity & graph.made_whole & graph.used_whole
+    if rule.activities is not None:
+        since, until = rule.activities
+        may |= graph.activity & (graph.begun > since) & (graph.last < until)
     if rule.watermark is not None:
         may |= graph.last < rule.watermark
     if rule.end:

@@ -19,14 +19,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from clew.reduce.local import LocalReducer
 from clew.reduce.parse import Parser
-from clew.reduce.reducer import Rule, reduced, spread
+from clew.reduce.reducer import reduced
 from clew.reduce.window import Sliding, as_helpers, only_helpers, without_helpers
 from clew.reduce.words import EDGES, ELEMENTS, FINAL, NO_TIME
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from clew.reduce.reducer import Rule
     from clew.reduce.settings import Settings
 
 BLOCK = 20_000
@@ -74,12 +76,12 @@ class Local:
     Attributes:
         settings: What was asked for.
         folder: Where files of this batch go.
-        watermark: The watermark before this batch, to count what comes late.
+        before: The latest time that was seen before this batch.
     """
 
     settings: Settings
     folder: str
-    watermark: int | None = None
+    before: int | None = None
 
     def parse(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Read lines into elements; the last row is a note."""
@@ -134,8 +136,9 @@ class Local:
     def _timed(self, elements: pa.Table, latest: int, counts: Counter[str]) -> tuple[pa.Table, int]:
         """Give statements without a time the latest one before them."""
         time = elements["time"]
-        if self.watermark is not None:
-            counts["late"] += pc.sum(pc.less(time, self.watermark)).as_py() or 0
+        watermark = self.settings.watermark(self.before)
+        if watermark is not None:
+            counts["late"] += pc.sum(pc.less(time, watermark)).as_py() or 0
         if time.null_count:
             time = pc.fill_null(time, latest)
             elements = elements.set_column(3, ELEMENTS.field("time"), time)
@@ -145,16 +148,15 @@ class Local:
         return elements, latest
 
     def _reduce(self, blocks: Iterable[pa.Table], counts: Counter[str], files: Files) -> None:
-        sliding = Sliding(self.settings.window) if self.settings.mode == "window" else None
-        for elements in _chunks(blocks, self.settings.local_batch):
-            edges = spread(elements)
-            if sliding is not None:
-                sliding.add(edges)
-                found = sliding.flush()
-            else:
-                _, found = reduced(edges, Rule(single_use=self.settings.single_use))
+        reducer = LocalReducer(self.settings, self.before)
+        for found in self._found(blocks, reducer):
             counts["local"] += found.num_rows
             files.put("edges", found)
+
+    def _found(self, blocks: Iterable[pa.Table], reducer: LocalReducer) -> Iterator[pa.Table]:
+        for elements in _chunks(blocks, self.settings.local_batch):
+            yield from reducer.add(elements)
+        yield from reducer.finish()
 
 
 @dataclass(frozen=True)

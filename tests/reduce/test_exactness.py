@@ -22,7 +22,7 @@ from reduce.jobs import (
 from reduce.machine import reduce_here
 
 Publish = Callable[[list[Execution]], list[str]]
-SEEDS = range(60)
+SEEDS = range(30)
 
 
 def settings(seed: int, **fixed: object) -> Settings:

@@ -2,8 +2,8 @@
 
 Groups are done with at once. Activities of single statements wait: with a watermark they can go
 here once the whole part was seen, if they can have been named neither before this batch nor after
-it. That holds only where an execution is never split, which a shuffle makes sure of and a partition of
-the source does not.
+it. That holds only where an execution is never split, which a shuffle makes sure of and a partition
+of the source does not.
 """
 
 from __future__ import annotations

@@ -7,8 +7,11 @@ odd in it, or with documents, is read line by line instead: the same elements co
 
 from __future__ import annotations
 
+import gc
 import io
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +29,9 @@ from clew.reduce.words import (
     OTHER_RELATIONS,
     THINGS,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _TEXT = (
     "prov",
@@ -107,8 +113,9 @@ class Parser:
 
     def parse_slowly(self, lines: pa.Array) -> Parsed:
         """Read a block line by line."""
-        found = self._slow.parse(_python_text(lines))
-        elements = found.elements()
+        with _without_collector():
+            found = self._slow.parse(_python_text(lines))
+            elements = found.elements()
         return Parsed(
             elements,
             found.letters(),
@@ -143,6 +150,18 @@ class Parser:
         count = _statements(elements)
         letters = LETTERS.empty_table()
         return Parsed(elements, letters, apart, count, filtered, foreign, ends > 0)
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Keep Python from looking for cycles again and again among what has none."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _text(lines: pa.Array) -> pa.Array:

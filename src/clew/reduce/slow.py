@@ -11,8 +11,10 @@ import json
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from clew.reduce.words import (
@@ -25,6 +27,9 @@ from clew.reduce.words import (
     OTHER_RELATIONS,
     THINGS,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _ENDS = {
     "used": ("activity", "entity"),
@@ -68,8 +73,17 @@ class Collected:
 
 def _table(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
     columns: list[Any] = list(zip(*rows, strict=True)) or [[] for _ in schema]
-    arrays = [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)]
+    arrays = [_column(c, f.type) for c, f in zip(columns, schema, strict=True)]
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Make a column; lists are laid out by hand, which Arrow does four times slower."""
+    if not pa.types.is_list(kind):
+        return pa.array(values, kind)
+    ends = np.cumsum([0, *map(len, values)], dtype=np.int32)
+    flat = list(chain.from_iterable(values))
+    return pa.ListArray.from_arrays(pa.array(ends), pa.array(flat, kind.value_type))
 
 
 class SlowParser:

@@ -4,8 +4,8 @@ Three functions as in Hadoop: `map` takes a line and makes a pair for each hasht
 takes the equal pairs of a split, `reduce` takes what splits have of one hashtag. The shape follows
 what the paper says of its data: ten gigabytes of tweets gave 127.73 M edges, of which 17.13 M were
 left, 7.46 for each. What that ratio is depends on how many lines have no hashtag at all: with one
-in seven that has some, one to three of them, it comes out the same here. Popular hashtags are far
-more frequent than others. A job goes on in rounds, each of which counts
+in seven that has some, one to three of them, it is 7.7 here, and with one in six 7.0. Popular
+hashtags are far more frequent than others. A job goes on in rounds, each of which counts
 its own lines, so that one as long as needed can be made.
 """
 

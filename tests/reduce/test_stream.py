@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
@@ -14,7 +15,10 @@ from clew.cli import main
 from clew.exceptions import ReduceConflictError, ReduceSettingError
 from clew.model import RowId
 from clew.reduce.land import landed_edges
+from clew.reduce.partition import reduce_locally
+from clew.reduce.settings import Settings
 from clew.reduce.sources import files
+from clew.reduce.worker import Local
 from reduce.jobs import (
     Edge,
     documents,
@@ -66,13 +70,14 @@ def found(store: Path, job: str = "job") -> list[Edge]:
         ("grouping", "function", {}),
         ("grouping", "node", {"single_use": True, "global_batch": 5}),
         ("grouping", "lineage", {"single_use": True}),
+        ("window", "source", {"window": 1000, "local_batch": 1000}),
     ],
 )
 def test_a_stream_is_reduced_to_what_connects_inputs_with_outputs(
     spark: SparkSession, tmp_path: Path, mode: str, partitioning: str, more: dict[str, Any]
 ) -> None:
     job = single_use_job(7, executions=30) if "single_use" in more else JOB
-    publish = groups if mode == "grouping" else statements
+    publish = statements if mode == "watermark" else groups
     write(tmp_path / "in", [*shuffled(publish(job), 3, distance=8), END], files=2)
 
     done = clew.reduce(
@@ -91,6 +96,26 @@ def test_a_stream_is_reduced_to_what_connects_inputs_with_outputs(
     assert (progress.closed, progress.ended, progress.edges_open) == (True, True, 0)
     assert progress.statements == sum(len(e.used) + len(e.generated) for e in job)
     assert progress.edges_out == len(expected(job))
+
+
+@pytest.mark.parametrize(
+    ("partitioning", "key"),
+    [
+        ("function", "coalesce(function, execution)"),
+        ("node", "coalesce(node, execution)"),
+        ("random", "execution"),
+    ],
+)
+def test_the_plan_shows_what_goes_together(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str], partitioning: str, key: str
+) -> None:
+    local = Local(Settings("job", partitioning=partitioning, partitions=3), "unused")
+
+    reduce_locally(spark.createDataFrame([("{}",)], "value string"), local).explain()
+
+    plan = re.sub(r"#\d+L?", "", capsys.readouterr().out)
+    assert f" {key} AS _clew_key]" in plan
+    assert "Exchange hashpartitioning(_clew_key, 3)" in plan
 
 
 def test_a_job_without_an_end_stays_open_until_it_is_idle(

@@ -52,6 +52,9 @@ def partitioned(elements: DataFrame, partitioning: str, partitions: int | None) 
     moved = (
         elements.repartition(key) if partitions is None else elements.repartition(partitions, key)
     )
+    if partitioning == "lineage":
+        # What belongs together has to be in the same local batch, too.
+        moved = moved.sortWithinPartitions(_KEY)
     return moved.drop(_KEY)
 
 

@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 BENCH := $(VENV)/.bench
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-kafka check prove bench-backward bench-overhead bench-live bench-keys clean
+.PHONY: help demo test test-kafka check prove bench-backward bench-overhead bench-live bench-keys bench-reduce clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -51,6 +51,9 @@ bench-live: $(BENCH) ## what a live graph costs the queries it follows, beside d
 
 bench-keys: $(READY) ## what recording keys costs: storage, rate, memory, latency; QUICK=1 for a sample
 	@$(RUN) python -m benchmarks.keys $(if $(QUICK),--quick)
+
+bench-reduce: $(READY) ## what is left of the provenance of other systems, how fast, how exact; QUICK=1 for a sample
+	@$(RUN) python -m benchmarks.reduce $(if $(QUICK),--quick)
 
 clean: ## remove the environment and what tests left
 	rm -rf $(VENV) .mypy_cache .ruff_cache build dist

@@ -18,6 +18,7 @@ from proof import (
     processes,
     random_pipelines,
     recorded,
+    reduce,
     restarts,
     workloads,
 )
@@ -35,6 +36,7 @@ PARTS = {
     "connection points": points,
     "kill and restart": restarts,
     "live graphs": live,
+    "reduced provenance": reduce,
 }
 
 

@@ -209,6 +209,23 @@ def test_the_page_on_exports_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert (tmp_path / "why.provn").read_text().startswith("document\n")
 
 
+def test_the_page_on_reduction_runs(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from seeds.big_provenance import HASHTAGS, lines
+
+    monkeypatch.chdir(tmp_path)
+    Path("in/events").mkdir(parents=True)
+    said = [
+        *lines(HASHTAGS, "hashtags"),
+        '{"prov": "agent", "agent": "me"}',
+        '{"prov": "used", "acti',
+    ]
+    Path("in/events/0.jsonl").write_text("\n".join(said))
+
+    assert run_page("docs/how-to/reduce-provenance.md", {"spark": spark}) == 3
+
+
 def test_the_readme_runs(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

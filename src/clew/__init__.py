@@ -21,17 +21,22 @@ from clew.version import __version__
 if TYPE_CHECKING:
     from clew.frame.frame import TracedFrame
     from clew.frame.trace import trace
+    from clew.reduce.stream import Reduction, reduce
+    from clew.reduce.table import reduce_table
 
 __all__ = [
     "ClewError",
     "Edge",
     "Provenance",
+    "Reduction",
     "RowId",
     "Trace",
     "TracedFrame",
     "__version__",
     "emit",
     "open",
+    "reduce",
+    "reduce_table",
     "repository",
     "trace",
 ]
@@ -46,5 +51,17 @@ def __getattr__(name: str) -> Any:
         from clew.frame.frame import TracedFrame
 
         return TracedFrame
+    if name == "reduce":
+        import importlib
+
+        return importlib.import_module("clew.reduce")
+    if name == "Reduction":
+        from clew.reduce.stream import Reduction
+
+        return Reduction
+    if name == "reduce_table":
+        from clew.reduce.table import reduce_table
+
+        return reduce_table
     msg = f"module `clew` has no name `{name}`"
     raise AttributeError(msg)

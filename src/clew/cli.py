@@ -26,6 +26,7 @@ from clew.query.assertions import recording_lines
 from clew.query.provenance import open_store
 from clew.query.stream import lines as stream_lines
 from clew.query.trace import STATUS
+from clew.reduce import command as reduce_command
 from clew.store.layout import is_store
 from clew.version import __version__
 
@@ -83,8 +84,7 @@ def _run(arguments: list[str]) -> int:
         return demo(arguments[1:])
     options = _parser().parse_args(arguments)
     if not options.has_path:
-        options.command(options)
-        return 0
+        return options.command(options) or 0
     if options.command is _verify_live and not is_store(options.path):
         return _verify_files(options)
     command: Callable[[Provenance, argparse.Namespace], int | None] = options.command
@@ -401,6 +401,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_live(commands)
     _add_status(commands)
     _add_erase(commands)
+    _add_reduce(commands)
     # `demo` is handed over before parsing, with all its own options; here it is only listed.
     commands.add_parser("demo", help="run an example pipeline and trace one of its results")
     return parser
@@ -720,6 +721,18 @@ def _add_erase(commands: Any) -> None:
     )
     _add_limit(parser)
     _add_json(parser)
+
+
+def _add_reduce(commands: Any) -> None:
+    parser = _add(
+        commands,
+        "reduce",
+        reduce_command.run,
+        "reduce the provenance of another system to what connects inputs with outputs",
+        "clew reduce events/ --store prov/ --job hashtags",
+        has_path=False,
+    )
+    reduce_command.add_options(parser)
 
 
 def _add_pipeline(parser: Any) -> None:

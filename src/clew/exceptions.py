@@ -19,6 +19,9 @@ runs a callback elsewhere, so each one can be rebuilt from its positional argume
     │   └── AssertionsRefusedError  (ValueError) a stream whose rows cannot be recorded
     ├── RunError                    while a traced query is started or runs
     │   └── WriterError             (ValueError) a writer setting that cannot work
+    ├── ReduceError                 while provenance of other systems is reduced
+    │   ├── ReduceSettingError      (ValueError) a setting that cannot be
+    │   └── ReduceConflictError     (ValueError) a reduction that was begun in another way
     ├── StoreError                  while a store is opened, read or written
     │   ├── NotAStoreError          (ValueError)
     │   ├── StoreVersionError       (ValueError)
@@ -161,6 +164,46 @@ class RunError(ClewError):
 
 class WriterError(RunError, ValueError):
     """A writer setting cannot work with provenance."""
+
+
+class ReduceError(ClewError):
+    """Provenance of another system cannot be reduced."""
+
+
+class ReduceSettingError(ReduceError, ValueError):
+    """A setting of a reduction cannot be what was asked for."""
+
+    def __init__(self, setting: str, got: object, allowed: str) -> None:
+        super().__init__(setting, got, allowed)
+        self.setting = setting
+        self.got = got
+        self.allowed = allowed
+
+    def __str__(self) -> str:
+        return (
+            f"`{self.setting}` cannot be {self.got!r}; it takes {self.allowed}.\n\n"
+            "More: docs/how-to/reduce-provenance.md"
+        )
+
+
+class ReduceConflictError(ReduceError, ValueError):
+    """A reduction cannot go on in another way than it was begun."""
+
+    def __init__(self, job: str, setting: str, before: object, now: object) -> None:
+        super().__init__(job, setting, before, now)
+        self.job = job
+        self.setting = setting
+        self.before = before
+        self.now = now
+
+    def __str__(self) -> str:
+        return (
+            f"the reduction of `{self.job}` in this store was begun with "
+            f"`{self.setting}={self.before!r}` and cannot go on with {self.now!r}: edges that are "
+            "not final yet would be read in another way.\n\nWrite "
+            f"`{self.setting}={self.before!r}` again, or give the job another name.\n\n"
+            "More: docs/how-to/reduce-provenance.md"
+        )
 
 
 class StoreError(ClewError):

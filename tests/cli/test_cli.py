@@ -90,6 +90,7 @@ ANSWERS = {
     "help_verify_live": ["verify-live", "--help"],
     "help_status": ["status", "--help"],
     "help_erase": ["erase", "--help"],
+    "help_reduce": ["reduce", "--help"],
 }
 
 
@@ -123,6 +124,8 @@ FAILURES = {
     "ambiguous_row": (1, ["backward", "prov", "stopped", "n=2"]),
     "unclear_row": (1, ["backward", "prov", "stopped", "what?"]),
     "scope_off_the_way": (1, ["backward", "prov", "stopped", "car=8", "--scope", "accidents"]),
+    "reduce_nothing": (1, ["reduce", "--store", "new", "--job", "j"]),
+    "reduce_missing": (1, ["reduce", "nowhere", "--store", "new", "--job", "j"]),
     "json_error": (1, ["forward", "prov", "reports", "car=1", "--json"]),
 }
 

@@ -1,0 +1,167 @@
+"""One batch of a reduction: local reducers, global reducer, the store, the commit.
+
+Spark hands over each batch at least once. What a batch writes is found through its commit only,
+and everything it does follows from its lines and the commit before, so a batch that runs again
+replaces what it left.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from clew.reduce.land import land
+from clew.reduce.partition import reduce_locally
+from clew.reduce.reducer import Rule
+from clew.reduce.worker import NOTE, Fold, Local
+from clew.steps import reached
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+    from clew.reduce.settings import Settings
+    from clew.reduce.state import Commit, State
+
+_SUMS = ("bytes", "statements", "filtered", "foreign", "dead", "late", "local")
+
+
+class Batches:
+    """Reduces batches.
+
+    Args:
+        spark: The session.
+        root: The store.
+        state: The state of the job's reduction.
+        settings: What was asked for.
+        run: The name of this reduction.
+    """
+
+    def __init__(
+        self, spark: SparkSession, root: Path, state: State, settings: Settings, run: str
+    ) -> None:
+        self._spark = spark
+        self._root = root
+        self._state = state
+        self._settings = settings
+        self._run = run
+
+    def take(self, lines: DataFrame, batch: int) -> None:
+        """Reduce a batch of lines, unless that was done before a crash."""
+        before = self._state.last()
+        if batch <= before.batch:
+            return
+        reached("reduction begun", batch)
+        number = before.number + 1
+        folder = self._state.fresh_folder(number)
+        local = Local(self._settings, str(folder), before.latest)
+        value = next((c for c in lines.columns if c == "value"), lines.columns[0])
+        notes = reduce_locally(lines.select(value), local).collect()
+        reached("locally reduced", batch)
+        done = _after(before, batch, *_summed(notes))
+        if self._is_due(done):
+            done = self._fold(done, folder, end=False)
+        self._commit(done, folder)
+
+    def close(self) -> None:
+        """Let go of everything: nothing more comes."""
+        before = self._state.last()
+        if before.closed:
+            return
+        folder = self._state.fresh_folder(before.number + 1)
+        done = replace(before, number=before.number + 1, letters={})
+        reached("closing begun", done.number)
+        done = self._fold(done, folder, end=True)
+        self._commit(replace(done, closed=True), folder)
+
+    def _is_due(self, done: Commit) -> bool:
+        ours = self._settings
+        if ours.mode == "grouping" and not ours.single_use and not ours.flush:
+            return False  # nothing may go before the end
+        least = ours.global_batch
+        if ours.mode == "grouping" and not ours.flush:
+            # The state grows to the end, so it is folded less and less often.
+            least = max(least, done.open_edges)
+        return done.fresh_edges >= least
+
+    def _fold(self, done: Commit, folder: Path, *, end: bool) -> Commit:
+        ours = self._settings
+        fold = Fold(
+            Rule(
+                ours.single_use,
+                watermark=ours.watermark(done.latest),
+                end=end,
+                flush=ours.flush,
+            ),
+            str(self._state.batches),
+            tuple(done.state),
+            tuple(done.fresh),
+            str(folder),
+            ours.window if ours.mode == "window" else None,
+        )
+        notes = self._spark.range(0, 1, 1, 1).mapInArrow(fold.run, NOTE).collect()
+        counts, files = _summed(notes)
+        reached("globally reduced", done.batch)
+        landed = self._land(done, files.get("final", []))
+        totals = Counter(done.totals) + Counter(out=counts["out"])
+        return replace(
+            done,
+            landed=landed,
+            state=files.get("open", []),
+            fresh=[],
+            open_edges=counts["open"],
+            fresh_edges=0,
+            totals=dict(totals),
+        )
+
+    def _land(self, done: Commit, final: list[str]) -> int:
+        if not final:
+            return done.landed
+        paths = [self._state.batches / name for name in final]
+        land(self._root, self._settings.job, self._run, done.landed, paths)
+        reached("reduced edges landed", done.batch)
+        return done.landed + 1
+
+    def _commit(self, done: Commit, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._state.commit(done)
+        reached("reduction committed", done.batch)
+        self._state.tidy(done)
+        reached("reduction tidied", done.batch)
+
+
+def _summed(notes: Iterable[Row]) -> tuple[Counter[str], dict[str, list[str]]]:
+    """Add up what tasks counted, and list the files they wrote."""
+    counts: Counter[str] = Counter()
+    files: dict[str, list[str]] = {}
+    latest: list[int] = []
+    for row in notes:
+        said: dict[str, Any] = json.loads(row["note"])
+        latest += [said["counts"].pop("latest")] if "latest" in said["counts"] else []
+        counts.update(said["counts"])
+        for kind, names in said["files"].items():
+            files.setdefault(kind, []).extend(names)
+    if latest:
+        counts["latest"] = max(latest)
+    return counts, files
+
+
+def _after(before: Commit, batch: int, counts: Counter[str], files: dict[str, list[str]]) -> Commit:
+    times = [t for t in (before.latest, counts.get("latest")) if t is not None]
+    totals = Counter(before.totals) + Counter({name: counts[name] for name in _SUMS})
+    return replace(
+        before,
+        number=before.number + 1,
+        batch=batch,
+        latest=max(times, default=None),
+        ended=before.ended or counts["ended"] > 0,
+        closed=False,
+        fresh=[*before.fresh, *files.get("edges", [])],
+        fresh_edges=before.fresh_edges + counts["local"],
+        letters={kind: files.get(kind, []) for kind in ("dead", "apart") if files.get(kind)},
+        totals=dict(totals),
+    )

@@ -1,0 +1,63 @@
+"""A reduction that is cut off at any step goes on as if nothing had been."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import clew
+from clew import steps
+from clew.reduce.land import landed_files
+from recovery.reducing import STEPS
+from reduce.jobs import expected, shared_job, statements
+from reduce.test_stream import found, stream, write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+JOB = shared_job(11, executions=120, recent=6)
+
+
+class CutOffError(Exception):
+    """What takes the place of a power cut."""
+
+
+def cut_off(step: str) -> None:
+    def listener(reached: str, batch: int) -> None:
+        if reached == step:
+            steps.unlisten(listener)
+            raise CutOffError
+
+    steps.listen(listener)
+
+
+def test_a_reduction_cut_off_at_each_step_stores_what_an_undisturbed_one_does(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    write(tmp_path / "in", statements(JOB), files=len(STEPS) + 1)
+    settings: dict[str, Any] = {"job": "job", "delay": "20 seconds", "global_batch": 1, "idle": 0}
+
+    def run(store: str) -> None:
+        lines = stream(spark, tmp_path / "in")
+        clew.reduce(lines, store=tmp_path / store, **settings).awaitTermination()
+
+    run("calm")
+    for step in STEPS:
+        cut_off(step)
+        with pytest.raises(Exception, match="CutOffError"):
+            run("stormy")
+    cut_off("closing begun")
+    with pytest.raises(CutOffError):
+        run("stormy")
+    run("stormy")
+
+    assert found(tmp_path / "stormy") == found(tmp_path / "calm") == sorted(expected(JOB))
+    calm, stormy = (
+        [p.parent.name[9:] for p in landed_files(tmp_path / s, "job")] for s in ("calm", "stormy")
+    )
+    assert calm == stormy
+    left = list((tmp_path / "stormy" / "reduce" / "job" / "batches").rglob("*.parquet"))
+    assert left == []

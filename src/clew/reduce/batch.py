@@ -16,6 +16,7 @@ from clew.reduce.land import land
 from clew.reduce.partition import reduce_locally
 from clew.reduce.reducer import Rule
 from clew.reduce.worker import NOTE, Fold, Local
+from clew.repository import end_job
 from clew.steps import reached
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, Row, SparkSession
 
+    from clew.model import Exactness
     from clew.reduce.settings import Settings
     from clew.reduce.state import Commit, State
 
@@ -71,12 +73,14 @@ class Batches:
         """Let go of everything: nothing more comes."""
         before = self._state.last()
         if before.closed:
+            end_job(self._root, self._settings.job, self._run)
             return
         folder = self._state.fresh_folder(before.number + 1)
         done = replace(before, number=before.number + 1, letters={})
         reached("closing begun", done.number)
         done = self._fold(done, folder, end=True)
         self._commit(replace(done, closed=True), folder)
+        end_job(self._root, self._settings.job, self._run)
 
     def _is_due(self, done: Commit) -> bool:
         ours = self._settings
@@ -122,7 +126,10 @@ class Batches:
         if not final:
             return done.landed
         paths = [self._state.batches / name for name in final]
-        land(self._root, self._settings.job, self._run, done.landed, paths)
+        # A window of fixed length forgets what it may still need: such edges are a guess.
+        exactness: Exactness = "coarse" if self._settings.mode == "window" else "exact"
+        job = self._settings.job
+        land(self._spark, self._root, job, self._run, done.landed, paths, exactness)
         reached("reduced edges landed", done.batch)
         return done.landed + 1
 

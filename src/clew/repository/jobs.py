@@ -16,11 +16,14 @@ from clew.exceptions import StoreConflictError
 from clew.store.commit import make_store, now, put_json, put_stream, read_stream
 from clew.store.entity import COLUMN, ENTITIES, IDENTITY, is_entity
 from clew.store.layout import header_file, store_root, stream_file
+from clew.store.records import worst
 from clew.version import __version__
 
 if TYPE_CHECKING:
     import os
     from pathlib import Path
+
+    from clew.model import Exactness
 
 _RUN = re.compile(r"[0-9a-f]{8}")
 _CAPTURE = "reduced"
@@ -46,13 +49,14 @@ def run_name(run: str) -> str:
     return run if _RUN.fullmatch(run) else hashlib.sha256(run.encode()).hexdigest()[:8]
 
 
-def describe_job(root: Path, job: str, run: str) -> None:
+def describe_job(root: Path, job: str, run: str, exactness: Exactness = "exact") -> None:
     """Make the store if there is none, and describe a job and its run if that is not done yet.
 
     Args:
         root: The store.
         job: The job.
         run: The run, as `run_name` gives it.
+        exactness: How its edges relate to what the job really did; the worst of all runs counts.
 
     Raises:
         StoreConflictError: The store has a stream of that name that is no job.
@@ -66,7 +70,8 @@ def describe_job(root: Path, job: str, run: str) -> None:
         entities = read_stream(root, ENTITIES)
         if entities is None or not is_entity(entities["identity"]):
             put_stream(root, _stream(ENTITIES, "source", writer=None))
-        put_stream(root, _job(job, run))
+        label = worst([exactness, *([known["exactness"]] if known else [])])
+        put_stream(root, {**_job(job, run), "exactness": label})
 
 
 def end_job(root: str | os.PathLike[str], job: str, run: str) -> None:

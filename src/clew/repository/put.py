@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from clew.model import Exactness
+
 MAX_IN_MEMORY = 200_000
 """So many edges of a DataFrame come to the driver; more are written by Spark."""
 
@@ -35,7 +37,13 @@ _ENDS = ("output", "input")
 
 
 def put_reduced(
-    root: str | os.PathLike[str], job: str, run: str, batch: int, edges: DataFrame | pa.Table
+    root: str | os.PathLike[str],
+    job: str,
+    run: str,
+    batch: int,
+    edges: DataFrame | pa.Table,
+    *,
+    exactness: Exactness = "exact",
 ) -> None:
     """Keep a batch of reduced edges of a job, for good.
 
@@ -50,6 +58,7 @@ def put_reduced(
         batch: The number of the batch in the run, from 0.
         edges: Columns `output` and `input`, identifiers of entities: the output was derived from
             the input. A pair may be there several times; pairs with a null are left out.
+        exactness: How the edges relate to what the job really did; answers say it.
 
     Raises:
         StoreError: The edges have other columns, or the store cannot be written.
@@ -61,7 +70,7 @@ def put_reduced(
     """
     place, name = store_root(root), run_name(run)
     _check(edges.column_names if isinstance(edges, pa.Table) else edges.columns, batch)
-    describe_job(place, job, name)
+    describe_job(place, job, name, exactness)
     if is_committed(place, job, name, batch):
         return
     folders = _Folders(place, job, batch_folder(name, batch))

@@ -321,7 +321,7 @@ def main() -> None:
     try:
         about = machine(spark)
         bench = Bench(spark)
-        for part in (throughput, storage, memory):
+        for part in (storage, memory, throughput):
             for row in part(bench, quick=options.quick):
                 rows.append(row)
                 print(json.dumps(row), flush=True)

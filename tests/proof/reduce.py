@@ -154,9 +154,10 @@ def _in_spark(setting: Setting) -> Iterator[Outcome]:
 def _kills(setting: Setting) -> Iterator[Outcome]:
     """Kill at each point in turn, start again, and compare with what was to be found."""
     folder = setting.folder / "stormy"
-    job = jobs.shared_job(setting.seed, 200, recent=6)
+    job = jobs.shared_job(setting.seed, 400, recent=6)
     folder.mkdir()
-    write(folder / "in", jobs.statements(job), files=len(POINTS) + 2)
+    # A kill at the third time lets two batches through, so many kills need more batches.
+    write(folder / "in", jobs.statements(job), files=2 * len(POINTS))
     for step, nth in POINTS:
 
         def killed(step: str = step, nth: int = nth) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -61,3 +62,31 @@ def test_a_reduction_cut_off_at_each_step_stores_what_an_undisturbed_one_does(
     assert calm == stormy
     left = list((tmp_path / "stormy" / "reduce" / "job" / "batches").rglob("*.parquet"))
     assert left == []
+
+
+def renamed(text: str, before: str = "") -> str:
+    """Give the things of a second job names of their own."""
+    for old, new in (("d/", "x/"), ("in/", "y/"), ("e", "z")):
+        if before or "/" in old:
+            text = re.sub(f"{before}{old}(?=[0-9])", before + new, text)
+    return text
+
+
+def test_a_closing_that_was_cut_off_is_finished_before_anything_new(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    first, second = shared_job(3), shared_job(4)
+    write(tmp_path / "in", statements(first))
+    settings: dict[str, Any] = {"job": "job", "store": tmp_path / "prov", "idle": 0}
+
+    cut_off("reduced edges landed")
+    with pytest.raises(CutOffError):
+        clew.reduce(stream(spark, tmp_path / "in"), **settings).awaitTermination()
+    landed = len(landed_files(tmp_path / "prov", "job"))
+    write(tmp_path / "in", [renamed(line, '"') for line in statements(second)])
+    clew.reduce(stream(spark, tmp_path / "in"), **settings).awaitTermination()
+
+    assert landed == 1
+    others = {(renamed(o), renamed(i)) for o, i in expected(second)}
+    assert found(tmp_path / "prov") == sorted(expected(first) | others)
+    assert len(landed_files(tmp_path / "prov", "job")) == 2

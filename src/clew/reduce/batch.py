@@ -69,6 +69,14 @@ class Batches:
             done = self._fold(done, folder, end=False)
         self._commit(done, folder)
 
+    def recover(self) -> None:
+        """Finish a closing that a crash cut off, before anything new can become part of it.
+
+        Its edges may be in the store under their number already, and a number has one meaning.
+        """
+        if self._state.is_closing():
+            self.close()
+
     def close(self) -> None:
         """Let go of everything: nothing more comes."""
         before = self._state.last()
@@ -77,6 +85,7 @@ class Batches:
             return
         folder = self._state.fresh_folder(before.number + 1)
         done = replace(before, number=before.number + 1, letters={})
+        self._state.begin_closing(done.number)
         reached("closing begun", done.number)
         done = self._fold(done, folder, end=True)
         self._commit(replace(done, closed=True), folder)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from clew.reduce.settings import Settings
 
+_CLOSING = "closing.json"
 _FIXED = ("mode", "single_use", "flush", "window")
 """What may not change while edges wait."""
 
@@ -102,6 +103,18 @@ class State:
         folder = self.batches / f"{number:010d}"
         shutil.rmtree(folder, ignore_errors=True)
         return folder
+
+    def begin_closing(self, number: int) -> None:
+        """Note that everything is being let go of, in a commit of this number."""
+        put_json(self.folder / _CLOSING, {"number": number})
+
+    def is_closing(self) -> bool:
+        """Tell whether a closing was begun and never committed."""
+        try:
+            begun = read_json(self.folder / _CLOSING)
+        except FileNotFoundError:
+            return False
+        return bool(begun["number"] == self.last().number + 1)
 
     def commit(self, done: Commit) -> None:
         """Make a commit count."""

@@ -275,6 +275,7 @@ def reduce(
     state = State(root, job)
     lines = lines_of(session, source, state.intake)
     batches = Batches(session, root, state, settings, state.begin(settings))
+    batches.recover()
     writer = lines.writeStream.queryName(f"reduce {job}").foreachBatch(batches.take)
     writer = writer.option("checkpointLocation", os.fspath(checkpoint or state.checkpoint))
     writer = (

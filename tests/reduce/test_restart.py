@@ -56,12 +56,15 @@ def test_a_reduction_cut_off_at_each_step_stores_what_an_undisturbed_one_does(
 
     assert found(tmp_path / "stormy") == found(tmp_path / "calm") == sorted(expected(JOB))
     calm, stormy = (
-        [p.stem[9:] for p in sorted((tmp_path / s / "batches" / "job").glob("*.json"))]
-        for s in ("calm", "stormy")
+        [path.stem[9:] for path in landed_batches(tmp_path / s)] for s in ("calm", "stormy")
     )
     assert calm == stormy
     left = list((tmp_path / "stormy" / "reduce" / "job" / "batches").rglob("*.parquet"))
     assert left == []
+
+
+def landed_batches(store: Path) -> list[Path]:
+    return sorted((store / "batches" / "job").glob("*.json"))
 
 
 def renamed(text: str, before: str = "") -> str:
@@ -82,11 +85,11 @@ def test_a_closing_that_was_cut_off_is_finished_before_anything_new(
     cut_off("reduced edges landed")
     with pytest.raises(CutOffError):
         clew.reduce(stream(spark, tmp_path / "in"), **settings).awaitTermination()
-    landed = len(landed_files(tmp_path / "prov", "job"))
+    landed = len(landed_batches(tmp_path / "prov"))
     write(tmp_path / "in", [renamed(line, '"') for line in statements(second)])
     clew.reduce(stream(spark, tmp_path / "in"), **settings).awaitTermination()
 
     assert landed == 1
     others = {(renamed(o), renamed(i)) for o, i in expected(second)}
     assert found(tmp_path / "prov") == sorted(expected(first) | others)
-    assert len(landed_files(tmp_path / "prov", "job")) == 2
+    assert len(landed_batches(tmp_path / "prov")) == 2

@@ -1,15 +1,11 @@
-"""Run two jobs that publish provenance, reduce it, and ask over both.
-
-The reduction here is by hand, since both jobs are known to have two functions: what a reduce
-execution generated comes from what the map executions used, by one join.
-"""
+"""Run two jobs that publish provenance, reduce it, and ask over both."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 import clew
 from clew.workloads import hashtags
@@ -27,18 +23,6 @@ def publish(spark: SparkSession, folder: Path, lines: list[str]) -> dict[str, in
     return {row["category"]: row["count"] for row in sums}
 
 
-def reduce(events: DataFrame) -> DataFrame:
-    """Connect the outputs of a job of two functions with its inputs."""
-    edges = (
-        events.filter("prov = 'group'")
-        .selectExpr("function", "used", "explode(generated) AS output")
-        .selectExpr("function", "output", "explode(used) AS input")
-    )
-    first = edges.filter("function = 'map'").selectExpr("output AS pair", "input")
-    last = edges.filter("function = 'reduce'").selectExpr("output", "input AS pair")
-    return last.join(first, "pair").select("output", "input").distinct()
-
-
 def main(arguments: list[str] | None = None) -> None:
     """Run the workflow and show one answer."""
     parser = argparse.ArgumentParser(description="Run two jobs and ask over both.")
@@ -49,9 +33,8 @@ def main(arguments: list[str] | None = None) -> None:
     sums = publish(spark, said.folder, hashtags.tweets(said.lines))
     store = said.folder / "prov"
     for job in (hashtags.COUNT, hashtags.SUM):
-        events = spark.read.json(str((said.folder / "events" / job).resolve()))
-        clew.repository.put_reduced(store, job, "first", 0, reduce(events))
-        clew.repository.end_job(store, job, "first")
+        events = spark.readStream.text(str((said.folder / "events" / job).resolve()))
+        clew.reduce(events, job=job, store=store, mode="grouping").awaitTermination()
     print(f"sums: {dict(sorted(sums.items()))}")
     with clew.open(store) as prov:
         print(prov.backward(hashtags.SUM, "category/flow"))

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
 SPLIT = 100
 """Lines in a split."""
@@ -140,13 +140,3 @@ def expected(job: Iterator[Execution]) -> set[tuple[str, str]]:
             else:
                 source[thing] = behind
     return found
-
-
-def disorder(lines: Sequence[str], share: float, distance: int, seed: int) -> list[str]:
-    """Let a share of the lines come late, each by up to a distance."""
-    chosen = random.Random(seed)
-    at = [
-        (i + (chosen.randint(1, distance) + 0.5 if chosen.random() < share else 0), i)
-        for i in range(len(lines))
-    ]
-    return [lines[i] for _, i in sorted(at)]

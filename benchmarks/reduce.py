@@ -34,6 +34,8 @@ from benchmarks.processes import all_cpu_seconds, cpu_seconds, machine
 from benchmarks.reduce_speed import session
 
 import clew
+from clew.workloads import hashtags as real
+from clew.workloads.disorder import disorder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -87,7 +89,7 @@ class Bench:
         for method, (publish, settings) in methods.items():
             lines = list(publish(hashtags.executions(rounds, SEED)))
             for share in shares:
-                late = hashtags.disorder(lines, share, _DISTANCE, SEED)
+                late = list(disorder(lines, share, _DISTANCE, seed=SEED))
                 reduce_runs.write(self._folder / "accuracy", [late])
                 found = self._run("accuracy", local_batch=10**6, **settings)
                 yield {
@@ -124,20 +126,22 @@ class Bench:
             size = reduce_runs.write(self._folder / "size", [job])
             how = dict(_TAGS) if form == "groups" else {"delay": "20 seconds"}
             found = self._run("size", partitioning="node", partitions=_REDUCERS, **how)
-            yield {
-                "experiment": "size",
-                "method": "grouping" if form == "groups" else "watermark",
-                "form": form,
-                "partitioning": "node",
-                "local_batch": 20_000,
-                **_edges(found),
-                "bytes_in": size,
-                "bytes_local": found.local_bytes,
-                "bytes_out": found.text_bytes,
-                "bytes_stored": found.stored_bytes,
-                "size_ratio": round(size / found.stored_bytes, 2),
-                "size_ratio_text": round(size / found.text_bytes, 2),
-            }
+            method = "grouping" if form == "groups" else "watermark"
+            yield _size(form, method, size, found)
+        yield self._real_text()
+
+    def _real_text(self) -> Row:
+        """The same for a job over real text, with nothing chosen: two functions, one map a line."""
+        folder = self._folder / "real"
+        text = real.tweets(500 if self._quick else None)
+        with clew.emit.Emitter(folder, "tags", grouped=False) as emit:
+            real.count_hashtags(text, emit)
+            emit.end()
+        size = sum(path.stat().st_size for path in folder.iterdir())
+        found = self._run("real", mode="grouping", partitioning="node", partitions=_REDUCERS)
+        right = real.expected_edges(text)[real.COUNT]
+        row = _size("real text", "grouping", size, found)
+        return {**row, "accuracy": round(len(right & found.edges) / len(right), 4)}
 
     def memory(self) -> Iterator[Row]:
         """Statements in millions, and what all processes hold."""
@@ -169,6 +173,23 @@ class Bench:
                 "resident_mb": round(reduce_runs.resident_mb()),
                 "workers_mb": round(reduce_runs.resident_mb("pyspark.daemon")),
             }
+
+
+def _size(form: str, method: str, size: int, found: reduce_runs.Run) -> Row:
+    return {
+        "experiment": "size",
+        "method": method,
+        "form": form,
+        "partitioning": "node",
+        "local_batch": 20_000,
+        **_edges(found),
+        "bytes_in": size,
+        "bytes_local": found.local_bytes,
+        "bytes_out": found.text_bytes,
+        "bytes_stored": found.stored_bytes,
+        "size_ratio": round(size / found.stored_bytes, 2),
+        "size_ratio_text": round(size / found.text_bytes, 2),
+    }
 
 
 def _edges(found: reduce_runs.Run) -> Row:

@@ -71,19 +71,7 @@ class IntervalsCapture(Capture):
     name = "intervals"
 
     def at_source(self, origin: Origin) -> Move:
-        a, b, _ = origin.identity.columns(origin.schema)
-        time = span_column(origin)
-        timed = (origin.name,) if time else ()
-        # A function of the time, not the time itself: Spark must not take it for the event time.
-        micros = {low(origin.name): F.expr(f"unix_micros({quote(time)})")} if time else {}
-        after = Spans(
-            (ID_A, ID_B, *micros),
-            origin.identity.unique,
-            (origin.name,),
-            timed=timed,
-            moments=frozenset(timed),
-        )
-        return Move(after, ({ID_A: F.expr(a), ID_B: F.expr(b), **micros},))
+        return begun(origin, origin.name)
 
     def derive(self, before: Annotation, by: Sequence[Typed]) -> Move:
         # Equal rows made from one row cannot be told apart, so the ids are not unique after this.
@@ -160,6 +148,23 @@ class IntervalsCapture(Capture):
         # Where the rows behind a row lie is not known, so the sources have no span from here on.
         streams = tuple(dict.fromkeys(s for side, _ in made.sides for s in side.streams))
         return made.with_ids(), _spans(streams, (), unique=True)
+
+
+def begun(origin: Origin, stream: str) -> Move:
+    """Give rows of a source their id, and a span of one moment under the name of a stream."""
+    a, b, _ = origin.identity.columns(origin.schema)
+    time = span_column(origin)
+    timed = (stream,) if time else ()
+    # A function of the time, not the time itself: Spark must not take it for the event time.
+    micros = {low(stream): F.expr(f"unix_micros({quote(time)})")} if time else {}
+    after = Spans(
+        (ID_A, ID_B, *micros),
+        origin.identity.unique,
+        (origin.name,),
+        timed=timed,
+        moments=frozenset(timed),
+    )
+    return Move(after, ({ID_A: F.expr(a), ID_B: F.expr(b), **micros},))
 
 
 INTERVALS = IntervalsCapture()

@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from clew.capture.algebra import Gathering, Move
-from clew.capture.intervals import IntervalsCapture, Spans, high, last_of, low, span_column
-from clew.graph.columns import ID_A, ID_B, named, quote
+from clew.capture.intervals import IntervalsCapture, Spans, begun, high, last_of, low
+from clew.graph.columns import named
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-    from clew.capture.algebra import Annotation, Groups, Origin
+    from clew.capture.algebra import Annotation, Gathering, Groups, Move, Origin
     from clew.graph.node import Annotated
 
 _ALL = "latest"
@@ -33,18 +32,7 @@ class LatestCapture(IntervalsCapture):
     name = "latest"
 
     def at_source(self, origin: Origin) -> Move:
-        a, b, _ = origin.identity.columns(origin.schema)
-        time = span_column(origin)
-        timed = (_ALL,) if time else ()
-        micros = {low(_ALL): F.expr(f"unix_micros({quote(time)})")} if time else {}
-        after = Spans(
-            (ID_A, ID_B, *micros),
-            origin.identity.unique,
-            (origin.name,),
-            timed=timed,
-            moments=frozenset(timed),
-        )
-        return Move(after, ({ID_A: F.expr(a), ID_B: F.expr(b), **micros},))
+        return begun(origin, _ALL)
 
     def gather(self, before: Annotation, groups: Groups) -> Gathering:
         return super().gather(before, replace(groups, within=None))

@@ -29,7 +29,7 @@ def blocks(page: str) -> list[tuple[str, str]]:
 
 def run(code: str, names: dict[str, Any]) -> str:
     """Run code of a page as if Spark had been started in this folder."""
-    for name in ("in/", "out/", "prov/", "events", "counts/", "checkpoint/", "checkpoint-2/"):
+    for name in ("in/", "out/", "prov/", "events", "minutes/", "checkpoint/", "checkpoint-2/"):
         code = code.replace(f'"{name}', f'"{Path.cwd()}/{name}')
     text = io.StringIO()
     with contextlib.redirect_stdout(text):
@@ -223,7 +223,7 @@ def test_the_page_on_reduction_runs(
     ]
     Path("in/events/0.jsonl").write_text("\n".join(said))
 
-    assert run_page("docs/how-to/reduce-provenance.md", {"spark": spark}) == 3
+    assert run_page("docs/how-to/reduce-provenance.md", {"spark": spark}) == 4
 
 
 def test_the_readme_runs(

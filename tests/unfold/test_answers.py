@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -149,22 +150,27 @@ def all_edges(folder: Path) -> set[tuple[int, int]]:
     return {(e["sink_a"], e["sink_b"]) for f in files for e in read_edges(Path(f)).to_pylist()}
 
 
-def test_without_the_pipeline_the_error_says_how_to_hand_it_in(
+def test_without_any_pipeline_the_error_says_how_to_hand_it_in(
     ran: tuple[Path, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, frame = ran
     monkeypatch.setattr("clew.unfold.known._known", {})
-    copy = folder / "elsewhere"
-    shutil.copytree(folder / "prov", copy)
-    shutil.rmtree(copy / "unfolded", ignore_errors=True)
-    row = clew.open(copy).rows("sums", limit=1)[0]
+    rebuilt, bare = folder / "elsewhere", folder / "without"
+    for copy in (rebuilt, bare):
+        shutil.copytree(folder / "prov", copy)
+        shutil.rmtree(copy / "unfolded", ignore_errors=True)
+    said = json.loads((bare / "streams" / "sums.json").read_text())
+    (bare / "streams" / "sums.json").write_text(json.dumps({**said, "pipeline": None}))
+    row = clew.open(bare).rows("sums", limit=1)[0]
 
     with pytest.raises(ReplayError, match="pipelines="):
-        clew.open(copy).backward("sums", row)
-    why = clew.open(copy, pipelines={"sums": frame}).backward("sums", row)
+        clew.open(bare).backward("sums", row)
+    why = clew.open(bare, pipelines={"sums": frame}).backward("sums", row)
+    same = clew.open(rebuilt).backward("sums", row)
 
     assert why.complete
     assert why.rows.total > 0
+    assert {r.id for r in same.rows} == {r.id for r in why.rows}
 
 
 def test_a_query_without_capture_is_recovered_from_its_checkpoint(

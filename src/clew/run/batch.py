@@ -17,9 +17,9 @@ from clew.exceptions import WriterError
 from clew.graph.columns import sole
 from clew.graph.node import interpret
 from clew.run.describe import check_name, describe_streams
+from clew.run.place import Place, check_id_column, place
 from clew.run.provenance import BatchJob, clean_rows
 from clew.run.sink import FunctionSink
-from clew.run.stream import Place, check_id_column, place
 from clew.store.commit import forget_writer, make_store, put_stream
 from clew.unfold.choose import capture_of, choose
 from clew.unfold.known import Known, remember

@@ -1,0 +1,119 @@
+"""The settings of `.provenance(...)`: where provenance goes, and what becomes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, get_args
+
+from clew.assertions.streams import Content
+from clew.exceptions import WriterError
+from clew.run.modes import check_mode
+from clew.store.layout import store_root
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from pyspark.sql import Column
+
+    from clew.graph.node import Node
+    from clew.run.modes import Mode
+    from clew.run.provenance import OnError
+    from clew.run.subscribe import Receiver
+    from clew.unfold.choose import CaptureName
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where provenance goes, and what happens when it cannot.
+
+    `root` is None for the modes that store nothing.
+    """
+
+    root: Path | None
+    keep_id: bool
+    on_error: OnError
+    restart: str
+    event_time: str | None
+    capture: CaptureName = "auto"
+    unfold: str = "here"
+    mode: Mode = "store"
+    assertions: str | tuple[str, ...] = ()
+    content: Content = "first"
+    to: Receiver | None = None
+    where: Column | str | None = None
+
+
+def place(
+    path: str | None,
+    *,
+    keep_id: bool = False,
+    on_error: OnError = "fail",
+    restart: str = "refuse",
+    event_time: str | None = None,
+    capture: CaptureName = "auto",
+    unfold: str = "here",
+    mode: Mode = "store",
+    assertions: str | Sequence[str] | None = None,
+    content: Content = "first",
+    to: Receiver | None = None,
+    where: Column | str | None = None,
+) -> Place:
+    """Check the settings of `.provenance(...)`.
+
+    Raises:
+        WriterError: A setting has a value that it cannot have.
+    """
+    if on_error not in ("fail", "gap"):
+        msg = f'`on_error` is "fail" or "gap"; got {on_error!r}.'
+        raise WriterError(msg)
+    if restart not in ("refuse", "append", "overwrite"):
+        msg = f'`restart` is "refuse", "append" or "overwrite"; got {restart!r}.'
+        raise WriterError(msg)
+    if unfold not in ("here", "later"):
+        msg = f'`unfold` is "here" or "later"; got {unfold!r}.'
+        raise WriterError(msg)
+    if content not in get_args(Content):
+        msg = f'`content` is "first" or "all"; got {content!r}.'
+        raise WriterError(msg)
+    check_mode(mode, path, to)
+    root = None if path is None or mode != "store" else store_root(path)
+    which = assertions if isinstance(assertions, str) else tuple(assertions or ())
+    if which and mode != "store":
+        msg = f'`assertions` are recorded in mode "store"; the mode is "{mode}".'
+        raise WriterError(msg)
+    capture = "keys" if which and capture == "auto" else capture
+    if which and content == "first" and capture != "keys":
+        msg = (
+            f'with `content="first"` the store keeps no results, so they cannot carry `{capture}`.'
+            '\n\nLeave `capture` out, or write `content="all"`.'
+        )
+        raise WriterError(msg)
+    return Place(
+        root,
+        keep_id,
+        on_error,
+        restart,
+        event_time,
+        capture,
+        unfold,
+        mode,
+        which,
+        content,
+        to,
+        where,
+    )
+
+
+def check_id_column(node: Node, settings: Place) -> None:
+    """Refuse to add `clew_id` to a result that has such a column.
+
+    Raises:
+        WriterError: It has.
+    """
+    if settings.keep_id and "clew_id" in node.columns:
+        msg = (
+            "`keep_id=True` adds a column `clew_id`, and the result has one already.\n\n"
+            'Drop or rename it: `.withColumnRenamed("clew_id", "upstream_id")`.'
+        )
+        raise WriterError(msg)

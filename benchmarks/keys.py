@@ -336,7 +336,7 @@ def main() -> None:
                     print(json.dumps(row), flush=True)
         seconds = time.perf_counter() - began
         used = (all_cpu_seconds() - cpu_seconds() - others) / seconds
-        about["cores_used_by_others"] = round(used, 2)
+        about["cores_used_by_others"] = round(max(0.0, used), 2)
     finally:
         spark.stop()
         shutil.rmtree(SCRATCH, ignore_errors=True)

@@ -82,7 +82,7 @@ _STORAGE_HEAD = (
     "prediction / stored",
     "one more step B",
 )
-_MEMORY_HEAD = ("chain", "steps", "state plain B", "more on the fly B", "at most B", "rate", "ms")
+_MEMORY_HEAD = ("chain", "steps", "state plain B", "more on the fly B", "formula B", "rate", "ms")
 
 
 def _rates(rows: Sequence[dict[str, Any]]) -> Iterator[list[str]]:

@@ -83,7 +83,8 @@ class Estimate:
     Attributes:
         rows: How many source rows the estimate is for.
         streams: What each stream costs.
-        memory_bytes: How much more Spark's state holds for the pipeline's properties, at most.
+        memory_bytes: How much more Spark's state holds for the pipeline's properties, between
+            batches; within one it also holds what the batch has not closed yet.
         marginal_memory_bytes: The same for one step that keeps state.
     """
 

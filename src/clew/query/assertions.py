@@ -125,7 +125,8 @@ def estimate_lines(found: Estimate) -> list[show.Line]:
     ]
     lines += show.table(["stream", "step", "rows", "key B", "content B"], streams)
     if found.memory_bytes is not None:
-        text = f"properties take at most {_size(found.memory_bytes)} more of Spark's state"
+        size = _size(found.memory_bytes)
+        text = f"properties take about {size} of Spark's state, and more while a batch is worked on"
         lines.append(show.Line("note", text))
     return lines
 

@@ -31,6 +31,7 @@ from clew.sources.identity import ParquetIdentity
 from clew.store.keys import put_keys
 from clew.unfold.between import between
 from clew.unfold.reach import window_size
+from clew.unfold.tables import local_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -228,7 +229,7 @@ def _file_size(node: Node) -> float | None:
         return None
     again = source.again
     table = again.read(source.df, source.origin.schema) if isinstance(again, Again) else source.df
-    paths = [Path(each.removeprefix("file:").replace("///", "/")) for each in table.inputFiles()]
+    paths = [local_path(each) for each in table.inputFiles()]
     if not paths or not all(path.exists() for path in paths):
         return None
     rows = sum(int(pq.read_metadata(path).num_rows) for path in paths)

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
 
 import pyarrow.parquet as pq
 from pyspark.sql import functions as F
@@ -37,9 +35,11 @@ from clew.store.layout import (
 )
 from clew.unfold.arrivals import kept_offsets, read_arrivals
 from clew.unfold.stage import alone
+from clew.unfold.tables import is_under, local_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     import pyarrow as pa
     from pyspark.sql import SparkSession
@@ -157,7 +157,7 @@ class Recorder:
         for number, (path, a) in enumerate(_segments(self._spark, files)):
             target = folder / f"copy-{number}.parquet"
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(_local(path), target)
+            shutil.copyfile(local_path(path), target)
             rows += _rows_in(target)
             copies.append(Copied(str(target.relative_to(self.root)), a, path))
         return Kept(rows, copies=copies)
@@ -176,11 +176,10 @@ def _parquet_files(stream: Recorded, batches: Batches) -> list[str] | None:
     ):
         return None
     came = batches.arrivals.between(batches.first, batches.last).files
-    prefix = unquote(urlsplit(again.folder).path).rstrip("/") + "/"
-    files = sorted(path for path in came if unquote(urlsplit(path).path).startswith(prefix))
+    files = sorted(path for path in came if is_under(path, again.folder))
     names = set(source.origin.schema.names)
     # A column may be in a folder's name, or missing in an older file: then rows are read by Spark.
-    whole = all(path.startswith("file:") and names <= _columns(_local(path)) for path in files)
+    whole = all(path.startswith("file:") and names <= _columns(local_path(path)) for path in files)
     return files if whole else None
 
 
@@ -198,10 +197,6 @@ def _segments(spark: SparkSession, paths: Sequence[str]) -> Iterator[tuple[str, 
 
 def _columns(path: Path) -> set[str]:
     return set(pq.read_schema(path).names)
-
-
-def _local(path: str) -> Path:
-    return Path(unquote(urlsplit(path).path))
 
 
 def _rows_in(path: Path) -> int:

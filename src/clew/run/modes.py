@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from clew.capture.properties import PROPERTIES, Properties
 from clew.exceptions import WriterError
 from clew.graph.node import interpret
-from clew.run.provenance import BatchJob, clean_rows, held
+from clew.run.provenance import BatchJob, clean_rows, held, run_through
 from clew.run.sink import NoSink
 from clew.run.subscribe import deliver, property_columns
 from clew.steps import reached
@@ -65,7 +65,7 @@ class PassJob(BatchJob):
         if self._is_done(root, rows, batch):
             return
         if type(self.sink) is NoSink:
-            _run(rows)
+            run_through(rows)
         else:
             self.sink.write(clean_rows(rows, keep_id=self.keep_id), self.run, batch)
         reached("sink written", batch)
@@ -125,7 +125,3 @@ def with_property_values(node: Node) -> DataFrame:
         )
         raise WriterError(msg)
     return built.df.drop(*built.references)
-
-
-def _run(rows: DataFrame) -> None:
-    rows.write.format("noop").mode("overwrite").save()

@@ -94,7 +94,7 @@ class BatchJob:
         """Tell whether a batch was finished before, and Spark does not know."""
         if is_committed(root, self.writer, self.run, batch):
             # Spark's own state still has to take the batch in, and does while rows are computed.
-            rows.write.format("noop").mode("overwrite").save()
+            run_through(rows)
             return True
         reached("batch begun", batch)
         return False
@@ -228,6 +228,11 @@ class BatchJob:
             # A stream that feeds this query and is another's sink has its content there already,
             # but that store may be another one: keep it here as well.
             yield stream, source_rows(rows, stream)
+
+
+def run_through(rows: DataFrame) -> None:
+    """Compute rows and keep none."""
+    rows.write.format("noop").mode("overwrite").save()
 
 
 @contextmanager

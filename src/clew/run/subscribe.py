@@ -17,6 +17,7 @@ from clew.exceptions import PropertyError
 from clew.graph.columns import JSON, named, user_columns
 from clew.graph.node import interpret
 from clew.run.provenance import held
+from clew.store.collect import AT, numbered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -39,9 +40,6 @@ if TYPE_CHECKING:
 
 
 _FEW = 20_000
-_AT = "_clew_at"
-_IN_TASK = (1 << 33) - 1
-"""The bits of `monotonically_increasing_id` that count the rows of a task."""
 
 
 def with_properties(node: Node) -> DataFrame:
@@ -146,12 +144,11 @@ def _stream_writer(rows: DataFrame, to: Receiver) -> Any:
 
 def _hand_over(rows: DataFrame, receive: Callable[[Row], None]) -> None:
     """Call a function with each row: at once if they are few, else task by task."""
-    numbered = rows.withColumn(_AT, F.monotonically_increasing_id().bitwiseAND(F.lit(_IN_TASK)))
-    with held(numbered) as kept:
+    with held(numbered(rows)) as kept:
         # No task hands over more, so the driver gets no more than it can hold.
-        found: Any = kept.filter(named(_AT) <= _FEW).drop(_AT).collect()
+        found: Any = kept.filter(named(AT) <= _FEW).drop(AT).collect()
         if len(found) > _FEW:
-            found = kept.drop(_AT).toLocalIterator()
+            found = kept.drop(AT).toLocalIterator()
         for row in found:
             receive(row)
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _KEYS = (
     'SELECT {round} AS "round", a, b, CAST("time" AS TIMESTAMPTZ) AS "time", {delay} AS delay, '
-    "{row} AS row FROM read_parquet($files_{round}_{group}, hive_partitioning = false)"
+    "{row} AS row FROM read_parquet($files_{round}, hive_partitioning = false)"
 )
 _COPY = (
     'SELECT {round} AS "round", CAST($a_{round}_{number} AS BIGINT) AS a, '
@@ -169,9 +169,9 @@ def _files(
 ) -> list[str]:
     if not kept["files"]:
         return []
-    params[f"files_{number}_0"] = [as_pattern(f"{root}/{each}") for each in kept["files"]]
+    params[f"files_{number}"] = [as_pattern(f"{root}/{each}") for each in kept["files"]]
     row = '"row"' if base.has_content and wanted.has_content else "NULL"
-    return [_KEYS.format(round=number, group=0, delay=delay, row=row)]
+    return [_KEYS.format(round=number, delay=delay, row=row)]
 
 
 def _copies(

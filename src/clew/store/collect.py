@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-_AT = "_clew_at"
+AT = "_clew_at"
+"""The hidden column with a row's number within its task."""
 _IN_TASK = (1 << 33) - 1
 """The bits of `monotonically_increasing_id` that count the rows of a task."""
 
@@ -70,11 +71,15 @@ def few_rows(rows: DataFrame, most: int) -> pa.Table | None:
     No task hands over more than that, which the number of a row within its task sees to. A limit
     would do it as well, but makes Spark's generated code for a scan and a join twice as slow.
     """
-    numbered = rows.selectExpr("*", f"monotonically_increasing_id() & {_IN_TASK} AS {_AT}")
-    table = _collected(numbered.filter(f"{_AT} <= {most}"))
+    table = _collected(numbered(rows).filter(f"{AT} <= {most}"))
     if table is None or table.num_rows > most:
         return None
-    return table.drop_columns(_AT)
+    return table.drop_columns(AT)
+
+
+def numbered(rows: DataFrame) -> DataFrame:
+    """Add each row's number within its task, as a hidden column `AT`."""
+    return rows.selectExpr("*", f"monotonically_increasing_id() & {_IN_TASK} AS {AT}")
 
 
 def _collected(rows: DataFrame) -> pa.Table | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
@@ -35,7 +36,6 @@ from clew.unfold.cover import Cover
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from pyspark.sql import DataFrame
 
@@ -114,7 +114,7 @@ def _stream(source: Source, cover: Cover, arrivals: Arrivals) -> tuple[DataFrame
     if isinstance(source.origin.identity, KafkaIdentity):
         return _topics(source, cover, arrivals), 0
     time = span_column(source.origin)
-    known = {path: batch for path, batch in arrivals.files.items() if _is_under(path, again.folder)}
+    known = {path: batch for path, batch in arrivals.files.items() if is_under(path, again.folder)}
     held = {path: covered(path, time) if time else None for path in known}
     wanted = [p for p, c in held.items() if c is None or c == () or cover.meets(*c)]
     if not wanted:
@@ -243,10 +243,14 @@ def _may_be_late(covered: tuple[int, int] | tuple[()] | None, late: int | None) 
     return covered is None or (len(covered) > 0 and covered[0] <= late)
 
 
-def _is_under(path: str, folder: str | None) -> bool:
-    if folder is None:
-        return True
-    return unquote(urlsplit(path).path).startswith(unquote(urlsplit(folder).path).rstrip("/") + "/")
+def is_under(path: str, folder: str | None) -> bool:
+    """Tell whether a file lies in a folder, however both are spelled; in none, all do."""
+    return folder is None or local_path(path).is_relative_to(local_path(folder))
+
+
+def local_path(path: str) -> Path:
+    """Return where a file of Spark's is on this machine: it writes paths percent-encoded."""
+    return Path(unquote(urlsplit(path).path))
 
 
 @lru_cache(maxsize=100_000)
@@ -257,7 +261,7 @@ def covered(path: str, column: str) -> tuple[int, int] | tuple[()] | None:
     if not path.startswith("file:") or not path.endswith(".parquet"):
         return None
     try:
-        meta = pq.read_metadata(unquote(urlsplit(path).path))
+        meta = pq.read_metadata(local_path(path))
         index = next((i for i, c in enumerate(_columns(meta)) if c == column), None)
         if meta.num_rows == 0:
             return ()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "cli"
-SOURCE = str(Path(clew.cli.__file__).parents[1])
+SOURCE = str(Path(clew.cli.__file__).parents[2])
 
 
 @pytest.fixture(scope="module")

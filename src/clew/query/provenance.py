@@ -17,32 +17,29 @@ import pyarrow.compute as pc
 from clew.exceptions import (
     QueryError,
     ReplayError,
-    RowNotFoundError,
     StoreError,
     UnknownStreamError,
 )
 from clew.live.horizon import horizon_of
+from clew.query.answer import answer, lacking_edges, refuse_unknown
 from clew.query.assertions import Assertions, Recording, assertions, recordings
 from clew.query.content import Question, fetch, ids_table, places_of, select
 from clew.query.erase import Erased, erase_content
-from clew.query.find import find, why_not_found
-from clew.query.path import paths
-from clew.query.row import Content, Row, Rows
+from clew.query.find import find
+from clew.query.row import Row, Rows
 from clew.query.scope import plan_route
 from clew.query.status import expired, refuse_named, status_of
 from clew.query.stream import Stream, describe_stream
 from clew.query.trace import Trace
-from clew.query.walk import Reached, Walk, walk
+from clew.query.walk import walk
 from clew.store.edges import EdgeReader
 from clew.store.engine import Engine
-from clew.store.gaps import NOT_UNFOLDED
 from clew.store.reader import Store
-from clew.store.records import worst
 
 if TYPE_CHECKING:
     import datetime as dt
     import os
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql import Row as SparkRow
@@ -52,11 +49,10 @@ if TYPE_CHECKING:
     from clew.graph.node import Node
     from clew.live.graph import LiveGraph
     from clew.live.state import EngineName, Results
-    from clew.model import Exactness, Status
+    from clew.model import Status
     from clew.query.find import RowLike
     from clew.query.replay import Replay
-    from clew.query.scope import Direction, Route
-    from clew.store.records import Batch
+    from clew.query.scope import Direction
 
 _LIMIT = 1000
 
@@ -168,7 +164,7 @@ class Provenance:
         with self._ask(stream) as question:
             [found] = find(question, stream, row)
             content = fetch(question, stream, ids_table([found]))
-            _refuse_unknown(question, content)
+            refuse_unknown(question, content)
             return Rows([content])[0]
 
     def backward(
@@ -617,121 +613,10 @@ class Provenance:
                 walked = walk(question, route, start)
                 lacking = {
                     name: ids
-                    for name, ids in _lacking(question, direction, stream, walked).items()
+                    for name, ids in lacking_edges(question, direction, stream, walked).items()
                     if name not in asked
                 }
                 if not lacking:
-                    return _answer(question, route, stream, start, walked, began)
+                    return answer(question, route, stream, start, walked, began)
             asked |= lacking.keys()
             self._look_up(stream, lacking)
-
-
-def _answer(
-    question: Question, route: Route, stream: str, start: pa.Table, walked: Walk, began: float
-) -> Trace:
-    asked = _start(question, route, stream, start, walked)
-    ends = [_end(question, *each) for each in sorted(walked.ends.items())]
-    return Trace(
-        direction=route.direction,
-        stream=stream,
-        start=Rows([asked]),
-        rows=Rows(ends),
-        path=paths(question.snapshot, walked.passed),
-        exactness=_exactness(question, walked),
-        gaps=tuple(sorted(walked.gaps)),
-        seconds=time.perf_counter() - began,
-        scope=_scope(route),
-        _tables=tuple(walked.hops),
-        status=_status(question, route, asked, ends),
-        runs=tuple(sorted({(each.writer, each.run) for each in walked.batches})),
-    )
-
-
-def _status(question: Question, route: Route, asked: Content, ends: list[Content]) -> Status | None:
-    """Say whether results may follow, from the rows asked about or through those they led to."""
-    if route.direction == "backward" or question.snapshot.is_named(asked.stream):
-        return None
-    known = [each for each in ends if not question.snapshot.is_named(each.stream)]
-    return status_of(question, [asked, *known])
-
-
-def _lacking(
-    question: Question, direction: Direction, stream: str, walked: Walk
-) -> dict[str, pa.Table | None]:
-    """Name the streams whose edges are still to be computed, with the rows that need them.
-
-    Forward any row may: then all pointers are unfolded, and intervals are left as a gap, since
-    computing all of them is not what a question should do by itself.
-    """
-    reasons: dict[str, set[str]] = {}
-    for gap in walked.gaps:
-        reasons.setdefault(gap.writer, set()).add(gap.reason)
-    if direction == "forward":
-        return {w: None for w, found in reasons.items() if NOT_UNFOLDED["pointers"] in found}
-    lazy = {w for w, found in reasons.items() if found & set(NOT_UNFOLDED.values())}
-    lacking: dict[str, pa.Table | None] = {}
-    for writer in lazy:
-        if writer == stream and walked.lost.num_rows:
-            if not question.snapshot.streams[stream].keeps_rows:
-                lacking[writer] = walked.lost
-                continue
-            known = fetch(question, stream, walked.lost)
-            if all(row.known for row in Rows([known])):
-                lacking[writer] = walked.lost
-        elif writer in walked.ends:
-            lacking[writer] = pa.concat_tables(walked.ends[writer].ids)
-    return lacking
-
-
-def _scope(route: Route) -> tuple[str, ...] | None:
-    return None if route.ends is None else tuple(sorted(route.ends))
-
-
-def _start(question: Question, route: Route, stream: str, start: pa.Table, walked: Walk) -> Content:
-    """Look up the rows asked about; refuse a derived row that the store has never seen."""
-    if route.direction == "backward" and route.ends is None:
-        content = fetch(question, stream, start, walked.first or None)  # all edges were found
-    else:
-        content = _content(question, stream, start, walked.first)
-    if question.snapshot.writer(stream) is not None and walked.lost.num_rows:
-        lost = set(zip(*(walked.lost.column(name).to_pylist() for name in "ab"), strict=True))
-        _refuse_unknown(question, content, lost)
-    return content
-
-
-def _refuse_unknown(
-    question: Question, content: Content, only: set[tuple[int, int]] | None = None
-) -> None:
-    for row in Rows([content]):
-        if not row.known and (only is None or (row.id.a, row.id.b) in only):
-            why = why_not_found(question, content.stream)
-            raise RowNotFoundError(content.stream, f"`{row.id.text}`", why)
-
-
-def _end(question: Question, stream: str, reached: Reached) -> Content:
-    ids = pa.concat_tables(reached.ids)
-    if len(reached.ids) > 1:
-        ids = ids.group_by(ids.column_names).aggregate([])
-    return _content(question, stream, ids, reached.batches)
-
-
-def _content(question: Question, stream: str, ids: pa.Table, among: Collection[Batch]) -> Content:
-    """Look up the content of rows, first in the batches that are likely to hold it.
-
-    The copies of a source row are equal, so the batches of its edges will do. A derived row may
-    have been written again, with other content: every batch with edges of it counts.
-    """
-    if question.snapshot.writer(stream) is not None:
-        among = question.batches_of(stream, ids)
-    return fetch(question, stream, ids, among or None)
-
-
-def _exactness(question: Question, walked: Walk) -> Exactness:
-    streams = question.snapshot.streams
-    labels: list[str | None] = []
-    for sink, source in walked.passed:
-        for each in (sink, source):
-            record = streams.get(each)
-            if record is not None:
-                labels += [record.exactness, (record.identity or {}).get("label")]
-    return worst(labels)

@@ -1,0 +1,102 @@
+"""The command line: parse, ask, print.
+
+Every command is one call of `clew.query` and one way to show the answer. Answers go to standard
+output, as text or with `--json` as JSON and nothing else; errors go to standard error, without a
+traceback. Exit codes: 0 for an answer, 1 if the question cannot be answered, 2 for wrong usage.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from clew.cli import again, ask, follow, recorded, rows
+from clew.cli.output import complain
+from clew.cli.parser import Formatter, Parser, add_command
+from clew.exceptions import ClewError
+from clew.query.provenance import open_store
+from clew.reduce import command as reduce_command
+from clew.version import __version__
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Sequence
+
+    from clew.frame.frame import TracedFrame
+    from clew.query.provenance import Provenance
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = _run(arguments)
+        sys.stdout.flush()
+    except ClewError as error:
+        complain(str(error))
+        return 1
+    except BrokenPipeError:
+        # The reader of our output is gone, as in `clew rows ... | head`. What Python still has
+        # in its buffer must go nowhere, or it complains at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except KeyboardInterrupt:
+        return 130
+    return code
+
+
+def _run(arguments: list[str]) -> int:
+    if arguments[:1] == ["demo"]:
+        from clew.workloads.demo import main as demo
+
+        return demo(arguments[1:])
+    options = _parser().parse_args(arguments)
+    if not options.has_path:
+        return options.command(options) or 0
+    command: Callable[[Provenance, argparse.Namespace], int | None] = options.command
+    with open_store(options.path, pipelines=_pipelines(options)) as provenance:
+        return command(provenance, options) or 0
+
+
+def _pipelines(options: argparse.Namespace) -> dict[str, TracedFrame]:
+    named = getattr(options, "pipeline", None)
+    if named is None:
+        return {}
+    from clew.pipelines import load_pipeline
+
+    return load_pipeline(named, options.stream)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = Parser(
+        prog="clew",
+        description="Row-level provenance for Apache Spark: ask a store where rows came from.",
+        epilog="example: clew backward prov/ stopped car=7",
+        formatter_class=Formatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"clew {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for part in (ask, recorded, again, follow, rows):
+        part.add(commands)
+    _add_reduce(commands)
+    # `demo` is handed over before parsing, with all its own options; here it is only listed.
+    commands.add_parser("demo", help="run an example pipeline and trace one of its results")
+    return parser
+
+
+def _add_reduce(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "reduce",
+        reduce_command.run,
+        "reduce the provenance of another system to what connects inputs with outputs",
+        "clew reduce events/ --store prov/ --job hashtags",
+        has_path=False,
+    )
+    reduce_command.add_options(parser)

@@ -1,0 +1,70 @@
+"""Commands about what becomes of a row: whether it still matters, and taking it out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from clew.cli.output import HINT, limit_of, print_json, print_lines
+from clew.cli.parser import ROW_HELP, add_command, add_json, add_limit
+from clew.query.trace import STATUS
+
+if TYPE_CHECKING:
+    import argparse
+
+    from clew.query.provenance import Provenance
+
+
+def add(commands: Any) -> None:
+    """Add the commands of this file."""
+    _add_status(commands)
+    _add_erase(commands)
+
+
+def _status(provenance: Provenance, options: argparse.Namespace) -> None:
+    status = provenance.status(options.stream, options.row)
+    if options.json:
+        print_json({"stream": options.stream, "status": status})
+    else:
+        print(STATUS[status])
+
+
+def _erase(provenance: Provenance, options: argparse.Namespace) -> None:
+    erased = provenance.erase(
+        options.stream, options.row, wait=options.wait, timeout=options.timeout
+    )
+    if options.json:
+        print_json(erased.to_dict())
+        return
+    print(f"{erased.copies} copies of the row's content erased")
+    print_lines(erased.results.lines(limit_of(options), HINT))
+
+
+def _add_status(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "status",
+        _status,
+        "say whether a row may still take part in results",
+        "clew status prov/ reports part-0.parquet:17",
+    )
+    parser.add_argument("stream", metavar="STREAM", help="the stream of the row")
+    parser.add_argument("row", metavar="ROW", help=ROW_HELP)
+    add_json(parser)
+
+
+def _add_erase(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "erase",
+        _erase,
+        "take the content of a row out of the store and list its results",
+        "clew erase prov/ reports part-0.parquet:17 --wait",
+    )
+    parser.add_argument("stream", metavar="STREAM", help="the stream of the row")
+    parser.add_argument("row", metavar="ROW", help=ROW_HELP)
+    parser.add_argument("--wait", action="store_true", help="wait until the row is expired")
+    parser.add_argument(
+        "--timeout", metavar="SECONDS", type=float, help="wait so many seconds at most"
+    )
+    add_limit(parser)
+    add_json(parser)

@@ -145,7 +145,7 @@ class Bench:
 
     def memory(self) -> Iterator[Row]:
         """Statements in millions, and what all processes hold."""
-        rounds, times = (30, 3) if self._quick else (132, 20)
+        rounds, times = (30, 3) if self._quick else (132, 22)
         store = self._folder / "endless"
         for number in range(times):
             first = number * rounds
@@ -172,6 +172,7 @@ class Bench:
                 "dead": progress.dead,
                 "resident_mb": round(reduce_runs.resident_mb()),
                 "workers_mb": round(reduce_runs.resident_mb("pyspark.daemon")),
+                "heap_mb": round(reduce_runs.heap_mb(self._spark)),
             }
 
 

@@ -63,9 +63,10 @@ def speed(rows: list[Row]) -> str:
 def memory(rows: list[Row]) -> str:
     some = rows[:: max(1, len(rows) // 5)]
     some = some if some[-1] is rows[-1] else [*some, rows[-1]]
-    names = ("edges_in", "edges_open", "edges_out", "workers_mb", "resident_mb")
+    names = ("edges_in", "edges_open", "edges_out", "workers_mb", "heap_mb", "resident_mb")
     body = [[f"{row[name]:,}" for name in names] for row in some]
-    return table(["statements so far", "open edges", "edges out", "workers, MB", "all, MB"], body)
+    head = ["statements so far", "open edges", "edges out", "workers, MB"]
+    return table([*head, "alive on the heap, MB", "all processes, MB"], body)
 
 
 def main() -> None:

@@ -86,6 +86,17 @@ def run(spark: SparkSession, folder: Path, store: Path, **settings: Any) -> Run:
 _LINE = '{"prov": "wasDerivedFrom", "generatedEntity": "", "usedEntity": "", "job": "tags"}\n'
 
 
+def heap_mb(spark: SparkSession) -> float:
+    """Return what is alive on the driver's heap.
+
+    The process itself holds more: Java keeps what it once got from the system.
+    """
+    jvm: Any = spark._jvm  # noqa: SLF001 (Spark has no other way to its heap)
+    jvm.System.gc()
+    runtime = jvm.Runtime.getRuntime()
+    return float(runtime.totalMemory() - runtime.freeMemory()) / 1e6
+
+
 def resident_mb(pattern: str = "") -> float:
     """Add up the memory of this process and all below it whose command holds a text."""
     children: dict[int, list[int]] = {}

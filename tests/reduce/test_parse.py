@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -50,6 +51,35 @@ def test_each_relation_says_what_was_derived_from_what() -> None:
         {"outputs": ["c"], "inputs": ["m"], "activity": None, "execution": "c", **none},
         {"outputs": ["y", "z"], "inputs": ["x"], "activity": "e2", "execution": "e2", **rest},
     ]
+
+
+def test_the_names_in_documents_mean_what_their_prefixes_say() -> None:
+    def derived(output: str, source: str) -> dict[str, Any]:
+        return {"_:d": {"prov:generatedEntity": output, "prov:usedEntity": source}}
+
+    one = {"prefix": {"ex": "urn:a:"}, "wasDerivedFrom": derived("ex:2", "other:1")}
+    two = {
+        "prefix": {"ex": "urn:b:", "my": "urn:a:", "default": "urn:d:"},
+        "wasDerivedFrom": derived("ex:2", "my:2"),
+        "hadMember": {"_:m": {"prov:collection": "all", "prov:entity": ["ex:1", "plain"]}},
+        "bundle": {"ex:b": {"prefix": {"ex": "urn:c:"}, "wasDerivedFrom": derived("ex:2", "my:2")}},
+    }
+
+    found = parse(json.dumps(one), json.dumps(two)).elements.to_pylist()
+
+    assert [(*e["outputs"], *e["inputs"]) for e in found] == [
+        ("urn:a:2", "other:1"),
+        ("urn:b:2", "urn:a:2"),
+        ("urn:d:all", "urn:b:1"),
+        ("urn:d:all", "urn:d:plain"),
+        ("urn:c:2", "urn:a:2"),
+    ]
+
+
+def test_prefixes_that_are_none_make_a_dead_letter() -> None:
+    found = parse(json.dumps({"prefix": ["ex"], "used": {}}))
+
+    assert found.dead["reason"].to_pylist() == ["its `prefix` is no object of texts"]
 
 
 def test_a_document_says_the_same_as_its_statements() -> None:

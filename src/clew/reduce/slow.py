@@ -128,7 +128,7 @@ class SlowParser:
         elif relation == GROUP:
             into.rows.append(_group(said))
         elif isinstance(relation, str) and relation in _ENDS:
-            into.rows.append(_statement(relation, said, ""))
+            into.rows.append(_statement(relation, said, "", {}))
         elif relation is None:
             raise OddLineError("it has no `prov`, which names the relation, and is no document")
         else:
@@ -142,11 +142,13 @@ class SlowParser:
     def _document(self, line: str, said: dict[str, Any], into: Collected) -> None:
         rows: list[tuple[Any, ...]] = []
         left_out: Counter[str] = Counter()
+        spaces = _spaces(said)
         for part in (said, *_bundles(said)):
+            own = spaces if part is said else {**spaces, **_spaces(part)}
             for relation, found in part.items():
                 if relation in _ENDS:
                     for each in _statements(found):
-                        rows += _in_document(relation, each)
+                        rows += _in_document(relation, each, own)
                 elif relation in _LEFT_OUT:
                     left_out[relation] += len(_statements(found))
         into.rows += _by_activity(rows) if self._groups else rows
@@ -176,6 +178,31 @@ def _bundles(said: dict[str, Any]) -> list[dict[str, Any]]:
     return list(bundles.values())
 
 
+def _spaces(said: dict[str, Any]) -> dict[str, str]:
+    """Return what the prefixes of a document stand for."""
+    spaces = said.get("prefix")
+    if spaces is None:
+        return {}
+    if not isinstance(spaces, dict) or not all(isinstance(s, str) for s in spaces.values()):
+        raise OddLineError("its `prefix` is no object of texts")
+    return spaces
+
+
+def _full_name(name: Any, spaces: dict[str, str]) -> Any:
+    """Put what a prefix stands for in its place; a name without a known one stays as it is.
+
+    Examples:
+        >>> _full_name("ex:in/42", {"ex": "http://example.org/"})
+        'http://example.org/in/42'
+    """
+    if not isinstance(name, str) or not name:
+        return name
+    prefix, colon, rest = name.partition(":")
+    if not colon:
+        return spaces.get("default", "") + name
+    return spaces[prefix] + rest if prefix in spaces else name
+
+
 def _statements(found: Any) -> list[dict[str, Any]]:
     """List the statements of one relation: an object of objects, or of lists of them."""
     if found is None:
@@ -188,21 +215,29 @@ def _statements(found: Any) -> list[dict[str, Any]]:
     return flat
 
 
-def _in_document(relation: str, said: dict[str, Any]) -> list[tuple[Any, ...]]:
+def _in_document(
+    relation: str, said: dict[str, Any], spaces: dict[str, str]
+) -> list[tuple[Any, ...]]:
     members = said.get("prov:entity")
     if relation == "hadMember" and isinstance(members, list):
         each = [{**said, "prov:entity": m} for m in members]
-        return [_statement(relation, s, "prov:") for s in each]
-    return [_statement(relation, said, "prov:")]
+        return [_statement(relation, s, "prov:", spaces) for s in each]
+    return [_statement(relation, said, "prov:", spaces)]
 
 
-def _statement(relation: str, said: dict[str, Any], prefix: str) -> tuple[Any, ...]:
+def _statement(
+    relation: str, said: dict[str, Any], prefix: str, spaces: dict[str, str]
+) -> tuple[Any, ...]:
     first, second = _ENDS[relation]
-    output = _vertex(said.get(prefix + first), first)
-    source = _vertex(said.get(prefix + second), second)
+    one, other = said.get(prefix + first), said.get(prefix + second)
+    if spaces:
+        one, other = _full_name(one, spaces), _full_name(other, spaces)
+    output, source = _vertex(one, first), _vertex(other, second)
     execution = said.get("group")
-    if first == "activity" or second == "activity":
-        execution = said[prefix + "activity"]
+    if first == "activity":
+        execution = one
+    elif second == "activity":
+        execution = other
     elif not isinstance(execution, str) or not execution:
         execution = output
     return ([output], [source], None, _time(said, prefix), execution, *_where(said))

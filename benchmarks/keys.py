@@ -218,7 +218,7 @@ def storage(bench: Bench, *, quick: bool) -> Iterator[dict[str, Any]]:
     """Figures 6.3 to 6.8: what is stored, in all and for one more step, against the prediction."""
     chains = [("storage, maps", turned, 100, (2, 5) if quick else (2, 5, 10, 15))]
     if not quick:
-        chains += [("storage, maps", turned, 1000, (2, 5))]
+        chains += [("storage, maps", turned, 1000, (2, 5, 10, 15))]
         chains += [("storage, filters", passing, 100, (2, 15))]
     for experiment, step, payload, lengths in chains:
         data = write_input(_ROWS, payload, 4)

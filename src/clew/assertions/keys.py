@@ -97,7 +97,11 @@ def keys_of(
 
 
 def _still_needed(node: Node, batches: Batches) -> dict[str, Cover]:
-    """Leave out source rows that were done before the first batch."""
+    """Leave out source rows that were done before the first batch.
+
+    A window that closed before it may lose some of its rows by this, and has another content then.
+    So it must lose the same ones each time, to be there both times or not at all.
+    """
     assert batches.arrivals is not None
     if batches.first == 0:
         return {}
@@ -105,7 +109,7 @@ def _still_needed(node: Node, batches: Batches) -> dict[str, Cover]:
     covers = {}
     for source, bound in bounds(node).items():
         if bound.micros is not None and not bound.by_arrival and watermark > 0:
-            covers[source] = Cover((Span(watermark - bound.micros - 1, _END_OF_TIME),), loose=True)
+            covers[source] = Cover((Span(watermark - bound.micros - 1, _END_OF_TIME),))
     return covers
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from clew.exceptions import QueryError
 from clew.model import Edge, RowId
 from clew.query import show
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from clew.export import Form, ProvForm
     from clew.model import Exactness, Status
-    from clew.query.row import Rows
+    from clew.query.row import Row, Rows
     from clew.query.scope import Direction
     from clew.store.records import Gap
 
@@ -211,6 +212,18 @@ class Trace:
         if self.direction == "forward":
             return "no result so far in the committed batches"
         return "no other row that the store knows"
+
+
+def one_of(trace: Trace) -> Row:
+    """Return the one row that a trace is about.
+
+    Raises:
+        QueryError: It is about several.
+    """
+    if len(trace.start) != 1:
+        msg = f"one row is needed; this is about {len(trace.start)}.\n\nAsk row by row."
+        raise QueryError(msg)
+    return trace.start[0]
 
 
 def _verb(direction: Direction, *, several: bool) -> str:

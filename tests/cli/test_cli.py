@@ -83,6 +83,7 @@ ANSWERS = {
     "help_export": ["export", "--help"],
     "compare": ["compare", "prov", "stopped", "n=2,car=7", "car=7,n=1"],
     "help_compare": ["compare", "--help"],
+    "help_influence": ["influence", "--help"],
     "help_minimize": ["minimize", "--help"],
     "help_assertions": ["assertions", "--help"],
     "help_estimate": ["estimate", "--help"],

@@ -114,7 +114,7 @@ SCHEMA = pa.schema(
         ("cost", pa.decimal128(8, 2)),
     ]
 )
-ROWS = [
+ROWS: list[dict[str, Any]] = [
     {
         "rid": i,
         "ts": at(f"12:00:{5 * i:02d}"),

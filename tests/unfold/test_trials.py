@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FIRST_SEED = int(os.environ.get("CLEW_TRIAL_SEED", "100"))
-SEEDS = int(os.environ.get("CLEW_TRIAL_SEEDS", "6"))
+SEEDS = int(os.environ.get("CLEW_TRIAL_SEEDS", "3"))
 SETS = 4
 
 

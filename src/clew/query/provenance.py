@@ -23,14 +23,16 @@ from clew.exceptions import (
 from clew.live.horizon import horizon_of
 from clew.query.answer import answer, lacking_edges, refuse_unknown
 from clew.query.assertions import Assertions, Recording, assertions, recordings
+from clew.query.compare import Comparison, compare
 from clew.query.content import Question, fetch, ids_table, places_of, select
 from clew.query.erase import Erased, erase_content
+from clew.query.expiry import Expiry, expiries
 from clew.query.find import find
 from clew.query.row import Row, Rows
 from clew.query.scope import plan_route
 from clew.query.status import expired, refuse_named, status_of
 from clew.query.stream import Stream, describe_stream
-from clew.query.trace import Trace
+from clew.query.trace import Trace, one_of
 from clew.query.walk import walk
 from clew.store.edges import EdgeReader
 from clew.store.engine import Engine
@@ -51,6 +53,8 @@ if TYPE_CHECKING:
     from clew.live.state import EngineName, Results
     from clew.model import Status
     from clew.query.find import RowLike
+    from clew.query.influence import Influence
+    from clew.query.minimize import Minimal
     from clew.query.replay import Replay
     from clew.query.scope import Direction
 
@@ -236,6 +240,42 @@ class Provenance:
             refuse_named(question, stream)
             content = fetch(question, stream, ids_table(find(question, stream, row)))
             return status_of(question, [content])
+
+    def expiry(self, stream: str, row: RowLike) -> Expiry:
+        """Say whether a row may still take part in results, and until when.
+
+        Args:
+            stream: The stream of the row.
+            row: The row, as in `backward`.
+
+        Returns:
+            The status, the event time that the watermark must pass for the row to be expired, and
+            the watermark; or why there is no such time.
+
+        Raises:
+            UnknownStreamError: The store has no such stream.
+            RowNotFoundError: The store has no such row.
+            QueryError: It cannot be told which row is meant, or it is inside a query.
+        """
+        with self._ask(stream) as question:
+            refuse_named(question, stream)
+            [found] = find(question, stream, row)
+            return expiries(question, fetch(question, stream, ids_table([found])))[0]
+
+    def compare(self, stream: str, row: RowLike, other: RowLike) -> Comparison:
+        """Compare what two rows of a stream were made from.
+
+        Args:
+            stream: The stream of both rows.
+            row: The one, as in `backward`.
+            other: The other.
+
+        Raises:
+            UnknownStreamError: The store has no such stream.
+            RowNotFoundError: The store has no such row.
+            QueryError: It cannot be told which rows are meant.
+        """
+        return compare(self.backward(stream, row), self.backward(stream, other))
 
     def alive(self, stream: str, limit: int | None = _LIMIT) -> Rows:
         """Find the rows of a stream that may still take part in results.
@@ -467,6 +507,88 @@ class Provenance:
             raise QueryError(msg)
         return replay_trace(snapshot, what, self.pipeline(stream_of(what)), tolerance)
 
+    def influence(
+        self,
+        stream: str,
+        row: RowLike,
+        column: str | None = None,
+        value: str | None = None,
+    ) -> Influence:
+        """Find the source rows that carry most of a result's value.
+
+        The influence of a row is the value as it is, less the value without the row. The rows are
+        those that the query itself read.
+
+        Args:
+            stream: The stream of the result.
+            row: The result, as in `backward`.
+            column: The column of the result; one that an aggregate makes if left out.
+            value: The column of the source rows that is aggregated; by default the pipeline says.
+
+        Returns:
+            The rows with most influence first; or why it cannot be told.
+
+        Raises:
+            UnknownStreamError: The store has no such stream.
+            RowNotFoundError: The store has no such row.
+            QueryError: It cannot be told which row is meant, or there is no such column.
+        """
+        from clew.query.influence import influence
+
+        trace = self.backward(stream, row, self._own_sources(stream))
+        return influence(self._store.root, trace, self._without_each, column, value)
+
+    def _without_each(self, trace: Trace, column: str) -> list[Any]:
+        node = self.pipeline(trace.stream)
+        from clew.query.leave_out import without_each
+
+        return without_each(self._store.snapshot(), trace, node, column)
+
+    def minimize(
+        self,
+        stream: str,
+        row: RowLike,
+        condition: str | None = None,
+        *,
+        progress: Callable[[int, int, int], None] | None = None,
+        stop: Callable[[], bool] | None = None,
+    ) -> Minimal:
+        """Find the smallest cause: the fewest source rows of a result that still produce it.
+
+        The query is run again over ever fewer of the rows that the result was made from. What is
+        found cannot lose a single row.
+
+        Args:
+            stream: The stream of the result.
+            row: The result, as in `backward`.
+            condition: What the result has to meet, in Spark's SQL over its columns. If left out,
+                it only has to be there: the same group, window or pair.
+            progress: Called with the number of tests done, the number of tests known to be needed
+                and the size of the smallest set so far.
+            stop: Asked between tests; once it says true, the smallest set so far is the answer.
+
+        Raises:
+            UnknownStreamError: The store has no such stream.
+            RowNotFoundError: The store has no such row.
+            ReplayError: The query cannot be run again.
+            QueryError: It cannot be told which row is meant; Spark does not accept the condition,
+                or the result does not meet it.
+        """
+        from clew.query.minimize import minimize
+
+        node = self.pipeline(stream)
+        trace = self.backward(stream, row, self._own_sources(stream))
+        one_of(trace)
+        return minimize(self._store.snapshot(), trace, node, condition, progress, stop)
+
+    def _own_sources(self, stream: str) -> list[str] | None:
+        """Name the streams that the query itself reads, where an answer would go beyond them."""
+        snapshot = self._store.snapshot()
+        writer = snapshot.writer(stream)
+        own = snapshot.streams[writer].sources if writer is not None else ()
+        beyond = [name for name in own if snapshot.writer(name) is not None]
+        return list(own) if beyond else None
+
     def subscribe(
         self,
         stream: str,
@@ -617,6 +739,6 @@ class Provenance:
                     if name not in asked
                 }
                 if not lacking:
-                    return answer(question, route, stream, start, walked, began)
+                    return answer(question, route, stream, start, walked, began).asked_of(self)
             asked |= lacking.keys()
             self._look_up(stream, lacking)

@@ -7,10 +7,11 @@ missing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from clew.exceptions import QueryError
 from clew.model import Edge, RowId
 from clew.query import show
 
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
 
     from clew.export import Form, ProvForm
     from clew.model import Exactness, Status
-    from clew.query.row import Rows
+    from clew.query.influence import Influence
+    from clew.query.provenance import Provenance
+    from clew.query.row import Row, Rows
     from clew.query.scope import Direction
     from clew.store.records import Gap
 
@@ -66,6 +69,11 @@ class Trace:
     _tables: tuple[pa.Table, ...]
     status: Status | None = None
     runs: tuple[tuple[str, str], ...] = ()
+    _asked: Provenance | None = None
+
+    def asked_of(self, provenance: Provenance) -> Trace:
+        """Return the answer with where it came from, to ask on."""
+        return replace(self, _asked=provenance)
 
     @property
     def complete(self) -> bool:
@@ -140,6 +148,24 @@ class Trace:
             "seconds": self.seconds,
         }
 
+    def influence(self, column: str | None = None, value: str | None = None) -> Influence:
+        """Find the source rows that carry most of the result's value; see `prov.influence`.
+
+        Args:
+            column: The column of the result; one that an aggregate makes if left out.
+            value: The column of the source rows that is aggregated; by default the pipeline says.
+
+        Raises:
+            QueryError: The trace is not of one result, or there is no such column.
+        """
+        if self.direction != "backward" or self._asked is None:
+            msg = (
+                "influence is that of source rows on a result.\n\nAsk for what a row was made from:"
+                " `prov.backward(stream, row).influence()`."
+            )
+            raise QueryError(msg)
+        return self._asked.influence(self.stream, one_of(self).id, column, value)
+
     def to_prov(self, form: ProvForm = "prov-json") -> str:
         """Return the answer as W3C PROV: rows are entities, queries are activities.
 
@@ -211,6 +237,18 @@ class Trace:
         if self.direction == "forward":
             return "no result so far in the committed batches"
         return "no other row that the store knows"
+
+
+def one_of(trace: Trace) -> Row:
+    """Return the one row that a trace is about.
+
+    Raises:
+        QueryError: It is about several.
+    """
+    if len(trace.start) != 1:
+        msg = f"one row is needed; this is about {len(trace.start)}.\n\nAsk row by row."
+        raise QueryError(msg)
+    return trace.start[0]
 
 
 def _verb(direction: Direction, *, several: bool) -> str:

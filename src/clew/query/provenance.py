@@ -22,7 +22,7 @@ from clew.exceptions import (
 )
 from clew.live.horizon import horizon_of
 from clew.query.about import About, describe_store
-from clew.query.answer import answer, lacking_edges, refuse_unknown
+from clew.query.answer import answer, content_of, lacking_edges, refuse_unknown
 from clew.query.assertions import Assertions, Recording, assertions, recordings
 from clew.query.choose import Choice, Filter
 from clew.query.content import Question, fetch, ids_table, places_of, select
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from clew.query.choose import Operator
     from clew.query.find import RowLike
     from clew.query.replay import Replay
+    from clew.query.row import Content
     from clew.query.scope import Direction
 
 _LIMIT = 1000
@@ -97,6 +98,7 @@ class Provenance:
         self._edges = EdgeReader(self._engine)
         self._graphs: dict[str, LiveGraph] = {}
         self._following = threading.Lock()
+        self._is_closed = False
 
     @property
     def path(self) -> str:
@@ -602,8 +604,16 @@ class Provenance:
                 pairs = list(zip(*columns, strict=True))
             retrieve(self._store.root, name, node, Selection(ids=pairs))
 
+    def _look(self, stream: str, ids: pa.Table) -> Content | None:
+        """Look up rows on the way of an earlier answer; None once the store is closed."""
+        if self._is_closed:
+            return None
+        with self._ask(stream) as question:
+            return content_of(question, stream, ids)
+
     def close(self) -> None:
         """Stop following queries, and free what the store holds in memory."""
+        self._is_closed = True
         with self._following:
             graphs = list(self._graphs.values())
             self._graphs.clear()
@@ -658,6 +668,6 @@ class Provenance:
                     if name not in asked
                 }
                 if not lacking:
-                    return answer(question, route, stream, start, walked, began)
+                    return answer(question, route, stream, start, walked, began, self._look)
             asked |= lacking.keys()
             self._look_up(stream, lacking)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from clew.query.path import Steps
     from clew.query.row import Content, Rows
     from clew.query.scope import Direction
+    from clew.query.timeline import Timeline
     from clew.store.records import Gap
 
     Look = Callable[[str, pa.Table], Content | None]
@@ -181,6 +182,19 @@ class Trace:
         from clew.query.drawing import draw
 
         return draw(self, limit, depth, tuple(expand))
+
+    def timeline(self, limit: int = 100) -> Timeline:
+        """Return the rows of the answer on a time axis, with the windows of results.
+
+        Args:
+            limit: At most so many rows of each stream; more are counted in bins.
+
+        Raises:
+            QueryError: The limit is negative.
+        """
+        from clew.query.timeline import timeline
+
+        return timeline(self, limit)
 
     def to_prov(self, form: ProvForm = "prov-json") -> str:
         """Return the answer as W3C PROV: rows are entities, queries are activities.

@@ -28,6 +28,7 @@ from clew.query.erase import Erased, erase_content
 from clew.query.find import find
 from clew.query.row import Row, Rows
 from clew.query.scope import plan_route
+from clew.query.size import Size, measure
 from clew.query.status import expired, refuse_named, status_of
 from clew.query.stream import Stream, describe_stream
 from clew.query.trace import Trace
@@ -313,6 +314,10 @@ class Provenance:
             raise QueryError(msg)
         copies = erase_content(self._store.snapshot(), found)
         return Erased(found, results, copies)
+
+    def size(self) -> Size:
+        """Say how large the store is: bytes, files, rows and edges, by query and by kind."""
+        return measure(self._store.snapshot())
 
     def _by_status(self, stream: str, limit: int | None, *, is_expired: bool) -> Rows:
         with self._ask(stream) as question:

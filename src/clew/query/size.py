@@ -261,7 +261,7 @@ class _Named:
         found: dict[tuple[str, Kind], Amount] = {}
         for folder in sorted((self._root / layout.ASSERTED).glob("*")):
             writer = layout.unquote_name(folder.name)
-            rounds = rounds_of(self._root, writer)
+            rounds = [each for each in rounds_of(self._root, writer) if each.pruned is None]
             rows = sum(kept["rows"] for each in rounds for kept in each.streams.values())
             found[writer, "assertions"] = Amount(rows=rows)
         for folder in sorted((self._root / LIVE).glob("*")):

@@ -243,8 +243,9 @@ class Trace:
 
         Args:
             to: The file.
-            form: `prov-json`, `prov-n`, `prov-jsonld`, `csv` for the rows, `csv-edges` for the
-                edges, or `graphml`; what the file's name ends with says it if left out.
+            form: `prov-json`, `prov-n`, `prov-jsonld`, `csv` or `parquet` for the rows,
+                `csv-edges` for the edges, `graphml`, `svg` or `png` for the drawing; what the
+                file's name ends with says it if left out.
 
         Raises:
             QueryError: There is no such form, or the file cannot be written.

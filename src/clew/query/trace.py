@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from clew.exceptions import QueryError
 from clew.model import Edge, RowId
 from clew.query import show
 
@@ -303,6 +304,18 @@ def _until(expiry: Expiry | None) -> dict[str, Any]:
     if expiry is None:
         return {"status": None, "expires": None}
     return {"status": expiry.status, "expires": show.plain(expiry.expires)}
+
+
+def one_of(trace: Trace) -> Row:
+    """Return the one row that a trace is about.
+
+    Raises:
+        QueryError: It is about several.
+    """
+    if len(trace.start) != 1:
+        msg = f"one row is needed; this is about {len(trace.start)}.\n\nAsk row by row."
+        raise QueryError(msg)
+    return trace.start[0]
 
 
 def _verb(direction: Direction, *, several: bool) -> str:

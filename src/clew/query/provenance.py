@@ -408,6 +408,27 @@ class Provenance:
         """Say how large the store is: bytes, files, rows and edges, by query and by kind."""
         return measure(self._store.snapshot())
 
+    def openlineage(
+        self, namespace: str = "clew", *, since_batch: int = 0, every: int = 100
+    ) -> list[dict[str, Any]]:
+        """Return run events of OpenLineage for every query and run, from the store alone.
+
+        The same store gives the same events. `clew.export.openlineage.write` puts them into a file,
+        `clew.export.send.send` sends them to a server.
+
+        Args:
+            namespace: The namespace of jobs, and of datasets that no path is known of.
+            since_batch: Leave out what is only about batches with smaller numbers.
+            every: How many batches one event tells of.
+
+        Raises:
+            QueryError: The namespace is empty, or a number is not what it can be.
+        """
+        from clew.export.openlineage import events
+
+        snapshot = self._store.snapshot()
+        return list(events(snapshot, namespace=namespace, since_batch=since_batch, every=every))
+
     def prune(
         self,
         older_than: str | dt.timedelta | dt.datetime,

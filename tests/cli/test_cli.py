@@ -93,6 +93,7 @@ ANSWERS = {
     "timeline_json": ["timeline", "prov", "stopped", "car=9", "--json"],
     "timeline_bins": ["timeline", "prov", "accidents", "pos=5", "--limit", "2"],
     "help_timeline": ["timeline", "--help"],
+    "help_influence": ["influence", "--help"],
     "help_minimize": ["minimize", "--help"],
     "help_assertions": ["assertions", "--help"],
     "help_estimate": ["estimate", "--help"],

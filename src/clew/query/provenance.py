@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from clew.model import Status
     from clew.query.choose import Operator
     from clew.query.find import RowLike
+    from clew.query.influence import Influence
     from clew.query.minimize import Minimal
     from clew.query.prune import By, Pruned
     from clew.query.replay import Replay
@@ -611,6 +612,43 @@ class Provenance:
             raise QueryError(msg)
         return replay_trace(snapshot, what, self.pipeline(stream_of(what)), tolerance)
 
+    def influence(
+        self,
+        stream: str,
+        row: RowLike,
+        column: str | None = None,
+        value: str | None = None,
+    ) -> Influence:
+        """Find the source rows that carry most of a result's value.
+
+        The influence of a row is the value as it is, less the value without the row. The rows are
+        those that the query itself read.
+
+        Args:
+            stream: The stream of the result.
+            row: The result, as in `backward`.
+            column: The column of the result; one that an aggregate makes if left out.
+            value: The column of the source rows that is aggregated; by default the pipeline says.
+
+        Returns:
+            The rows with most influence first; or why it cannot be told.
+
+        Raises:
+            UnknownStreamError: The store has no such stream.
+            RowNotFoundError: The store has no such row.
+            QueryError: It cannot be told which row is meant, or there is no such column.
+        """
+        from clew.query.influence import influence
+
+        trace = self.backward(stream, row, self._own_sources(stream))
+        return influence(self._store.root, trace, self._without_each, column, value)
+
+    def _without_each(self, trace: Trace, column: str) -> list[Any]:
+        node = self.pipeline(trace.stream)
+        from clew.query.leave_out import without_each
+
+        return without_each(self._store.snapshot(), trace, node, column)
+
     def minimize(
         self,
         stream: str,
@@ -814,6 +852,7 @@ class Provenance:
                     if name not in asked
                 }
                 if not lacking:
-                    return answer(question, route, stream, start, walked, began, self._look)
+                    found = answer(question, route, stream, start, walked, began, self._look)
+                    return found.asked_of(self)
             asked |= lacking.keys()
             self._look_up(stream, lacking)

@@ -127,6 +127,11 @@ class Content:
         """The user's columns."""
         return [name for name in self.table.column_names if name not in HIDDEN]
 
+    def ids(self) -> list[RowId]:
+        """Return the ids of the rows, in order."""
+        pairs = (self.table.column(name).to_pylist() for name in HIDDEN[:2])
+        return [RowId(self.stream, a, b) for a, b in zip(*pairs, strict=True)]
+
     def pick(self, places: Sequence[int]) -> list[Row]:
         """Make row objects of some rows."""
         chosen = self.table.take(pa.array(places, pa.int64()))
@@ -189,11 +194,12 @@ class Rows(Sequence[Row]):
 
     def ids(self) -> list[RowId]:
         """Return the ids of the rows, in order."""
-        ids = [
-            list(zip(*(each.table.column(name).to_pylist() for name in HIDDEN[:2]), strict=True))
-            for each in self._contents
-        ]
-        return [RowId(self._contents[part].stream, *ids[part][i]) for part, i in self._order]
+        ids = [each.ids() for each in self._contents]
+        return [ids[part][i] for part, i in self._order]
+
+    def at(self, places: Sequence[int]) -> list[Row]:
+        """Return the rows at some positions."""
+        return self._pick([self._order[i] for i in places])
 
     def __len__(self) -> int:
         return len(self._order)

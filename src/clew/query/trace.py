@@ -7,7 +7,7 @@ missing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from clew.model import Exactness, Status
     from clew.query.drawing import Drawing
     from clew.query.expiry import Expiry
+    from clew.query.influence import Influence
     from clew.query.path import Steps
+    from clew.query.provenance import Provenance
     from clew.query.row import Content, Row, Rows
     from clew.query.scope import Direction
     from clew.query.timeline import Timeline
@@ -81,10 +83,15 @@ class Trace:
     steps: tuple[Steps, ...] = ()
     _look: Look | None = None
     _when: When | None = None
+    _asked: Provenance | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         # The store cannot travel with the answer to another process.
-        return {**self.__dict__, "_look": None, "_when": None}
+        return {**self.__dict__, "_look": None, "_when": None, "_asked": None}
+
+    def asked_of(self, provenance: Provenance) -> Trace:
+        """Return the answer with where it came from, to ask on."""
+        return replace(self, _asked=provenance)
 
     @property
     def complete(self) -> bool:
@@ -225,6 +232,24 @@ class Trace:
             return [row.to_dict() for row in rows]
         known = {} if self._when is None else self._when(self.rows, limit)
         return [{**row.to_dict(), **_until(known.get(row.id))} for row in rows]
+
+    def influence(self, column: str | None = None, value: str | None = None) -> Influence:
+        """Find the source rows that carry most of the result's value; see `prov.influence`.
+
+        Args:
+            column: The column of the result; one that an aggregate makes if left out.
+            value: The column of the source rows that is aggregated; by default the pipeline says.
+
+        Raises:
+            QueryError: The trace is not of one result, or there is no such column.
+        """
+        if self.direction != "backward" or self._asked is None:
+            msg = (
+                "influence is that of source rows on a result.\n\nAsk for what a row was made from:"
+                " `prov.backward(stream, row).influence()`."
+            )
+            raise QueryError(msg)
+        return self._asked.influence(self.stream, one_of(self).id, column, value)
 
     def to_prov(self, form: ProvForm = "prov-json") -> str:
         """Return the answer as W3C PROV: rows are entities, queries are activities.

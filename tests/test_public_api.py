@@ -116,6 +116,7 @@ LAYERS = [
     {"frame"},
     {"query"},
     {"export"},
+    {"notebook"},
     {"pipelines", "subscriptions", "testing", "workloads"},
     {"cli"},
     {"__main__", "__init__"},

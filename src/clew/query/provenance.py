@@ -29,7 +29,7 @@ from clew.query.find import find
 from clew.query.row import Row, Rows
 from clew.query.scope import plan_route
 from clew.query.status import expired, refuse_named, status_of
-from clew.query.stream import Stream, describe_stream
+from clew.query.stream import Streams, describe_stream
 from clew.query.trace import Trace
 from clew.query.walk import walk
 from clew.store.edges import EdgeReader
@@ -102,10 +102,10 @@ class Provenance:
         """The store's folder."""
         return str(self._store.root)
 
-    def streams(self) -> list[Stream]:
+    def streams(self) -> Streams:
         """List the streams of the store by name, with what is committed of each."""
         snapshot = self._store.snapshot()
-        return [describe_stream(snapshot, each) for each in snapshot.streams.values()]
+        return Streams(describe_stream(snapshot, each) for each in snapshot.streams.values())
 
     def rows(
         self,
@@ -589,6 +589,11 @@ class Provenance:
     def __repr__(self) -> str:
         names = ", ".join(self._store.snapshot().streams)
         return f"Provenance({self.path}: {names or 'no streams yet'})"
+
+    def _repr_html_(self) -> str:
+        from clew.notebook import provenance_page
+
+        return provenance_page(self)
 
     @contextmanager
     def _ask(self, stream: str) -> Iterator[Question]:

@@ -35,7 +35,7 @@ from clew.query.row import Row, Rows
 from clew.query.scope import plan_route
 from clew.query.size import Size, measure
 from clew.query.status import expired, refuse_named, status_of
-from clew.query.stream import Stream, describe_stream
+from clew.query.stream import Streams, describe_stream
 from clew.query.trace import Trace, one_of
 from clew.query.walk import walk
 from clew.store.edges import EdgeReader
@@ -121,10 +121,10 @@ class Provenance:
         """
         return describe_store(self._store)
 
-    def streams(self) -> list[Stream]:
+    def streams(self) -> Streams:
         """List the streams of the store by name, with what is committed of each."""
         snapshot = self._store.snapshot()
-        return [describe_stream(snapshot, each) for each in snapshot.streams.values()]
+        return Streams(describe_stream(snapshot, each) for each in snapshot.streams.values())
 
     def flow(self) -> Flow:
         """Return all queries of the store as one flow of sources, steps and sinks."""
@@ -814,6 +814,11 @@ class Provenance:
     def __repr__(self) -> str:
         names = ", ".join(self._store.snapshot().streams)
         return f"Provenance({self.path}: {names or 'no streams yet'})"
+
+    def _repr_html_(self) -> str:
+        from clew.notebook import provenance_page
+
+        return provenance_page(self)
 
     @contextmanager
     def _ask(self, stream: str) -> Iterator[Question]:

@@ -96,6 +96,11 @@ class Row(Mapping[str, Any]):
         values = ", ".join(f"{show.escape(k)}={show.cell(v)}" for k, v in self._values.items())
         return f"Row({show.escape(self.id.stream)}/{show.escape(self.label)}: {values})"
 
+    def _repr_html_(self) -> str:
+        from clew.notebook import row_page
+
+        return row_page(self)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the row as plain data that JSON can hold."""
         return {
@@ -275,6 +280,11 @@ class Rows(Sequence[Row]):
 
     def __repr__(self) -> str:
         return show.join(self.lines())
+
+    def _repr_html_(self) -> str:
+        from clew.notebook import rows_page
+
+        return rows_page(self)
 
 
 def to_python(column: pa.ChunkedArray) -> list[Any]:

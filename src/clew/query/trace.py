@@ -287,11 +287,14 @@ class Trace:
             limit: At most so many rows; None for all.
             hint: What to say behind the number of rows left out.
         """
-        lines = [show.Line("headline", self._headline())]
+        lines = [show.Line("headline", self.headline)]
         if len(self):
             lines += [show.Line("note", ""), *self.rows.lines(limit, hint)]
-        lines.append(show.Line("note", ""))
-        lines += [show.Line("note", f"path: {show.escape(each)}") for each in self.path]
+        return [*lines, show.Line("note", ""), *self.notes()]
+
+    def notes(self) -> list[show.Line]:
+        """Say which way the rows took, and how far the answer can be trusted."""
+        lines = [show.Line("note", f"path: {show.escape(each)}") for each in self.path]
         lines.append(show.Line("note", f"exactness: {self.exactness}"))
         if self.status is not None:
             lines.append(show.Line("note", f"status: {STATUS[self.status]}"))
@@ -307,7 +310,14 @@ class Trace:
     def __repr__(self) -> str:
         return show.join(self.lines())
 
-    def _headline(self) -> str:
+    def _repr_html_(self) -> str:
+        from clew.notebook import trace_page
+
+        return trace_page(self)
+
+    @property
+    def headline(self) -> str:
+        """The answer in a sentence."""
         subject = show.count(len(self.start), "row")
         if len(self.start) == 1:
             subject = f"Row {self.start[0].label}"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clew.cli.output import HINT, limit_of, print_json, print_lines
 from clew.cli.parser import add_command, add_json, add_limit, add_pipeline, add_question
-from clew.export import FORMS, chunks
-from clew.query.stream import lines as stream_lines
+from clew.exceptions import QueryError
+from clew.export import FORMS
 
 if TYPE_CHECKING:
     import argparse
@@ -28,6 +29,8 @@ def add(commands: Any) -> None:
 
 
 def _streams(provenance: Provenance, options: argparse.Namespace) -> None:
+    from clew.query.stream import lines as stream_lines
+
     streams = provenance.streams()
     if options.json:
         print_json({"streams": [each.to_dict() for each in streams]})
@@ -56,13 +59,38 @@ def _trace(provenance: Provenance, options: argparse.Namespace) -> None:
 
 
 def _export(provenance: Provenance, options: argparse.Namespace) -> None:
+    from clew.export import chunks
+
     ask = provenance.forward if options.forward else provenance.backward
     trace = ask(options.stream, options.row, options.scope, intermediate=options.intermediate)
     if options.output is not None:
         trace.write(options.output, options.format)
+        if options.json:
+            print_json(_written(trace, options))
         return
+    if options.json:
+        msg = "`--json` tells of the file that was written.\n\nName the file: `-o FILE --json`."
+        raise QueryError(msg)
     for piece in chunks(trace, options.format or "prov-json"):
         sys.stdout.write(piece)
+
+
+def _written(trace: Trace, options: argparse.Namespace) -> dict[str, Any]:
+    """Say what was written, and where to."""
+    from clew.export import ENDINGS
+
+    file = Path(options.output)
+    return {
+        "file": str(file),
+        "format": options.format or ENDINGS[file.suffix],
+        "bytes": file.stat().st_size,
+        "direction": trace.direction,
+        "stream": trace.stream,
+        "rows": len(trace.rows),
+        "edges": len(trace.edges),
+        "exactness": trace.exactness,
+        "complete": trace.complete,
+    }
 
 
 def _print_trace(trace: Trace, options: argparse.Namespace) -> None:
@@ -134,3 +162,4 @@ def _add_export(commands: Any) -> None:
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="the file (default: print it)")
     add_pipeline(parser)
+    parser.add_argument("--json", action="store_true", help="tell of the written file, as JSON")

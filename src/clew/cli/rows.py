@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from clew.cli.output import HINT, limit_of, print_json, print_lines
 from clew.cli.parser import ROW_HELP, add_command, add_json, add_limit
-from clew.query.trace import STATUS
 
 if TYPE_CHECKING:
     import argparse
@@ -21,6 +20,8 @@ def add(commands: Any) -> None:
 
 
 def _status(provenance: Provenance, options: argparse.Namespace) -> None:
+    from clew.query.trace import STATUS
+
     status = provenance.status(options.stream, options.row)
     if options.json:
         print_json({"stream": options.stream, "status": status})

@@ -105,6 +105,11 @@ ANSWERS = {
     "help_status": ["status", "--help"],
     "help_erase": ["erase", "--help"],
     "help_reduce": ["reduce", "--help"],
+    "help_size": ["size", "--help"],
+    "help_prune": ["prune", "--help"],
+    "help_doctor": ["doctor", "--help"],
+    "help_openlineage": ["openlineage", "--help"],
+    "help_completion": ["completion", "--help"],
 }
 
 
@@ -228,7 +233,7 @@ def test_a_terminal_gets_colour_unless_the_user_objects(
     with os.fdopen(ours, "rb") as terminal:
         shown = terminal.read1(65536).decode()
 
-    assert "part-0.parquet:1  2026-01-01T08:00:05Z  8    0      5" in shown
+    assert "part-0.parquet:1  2026-01-01T08:00:05Z    8      0    5" in shown
     assert ("\x1b[36m" in shown or "\x1b[1;36m" in shown) is coloured
 
 

@@ -176,6 +176,23 @@ def test_the_page_on_replay_runs(
     assert run_page("docs/how-to/replay.md", {"readings": readings, "spark": spark}) == 3
 
 
+def test_the_page_on_causes_runs(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    noon = dt.datetime(2026, 1, 1, 12, tzinfo=dt.timezone.utc)
+    kwh = {"south": [5, 3, 1, 90, 2, 4, 0], "north": [2, 8]}
+    rows = [
+        (n, noon + dt.timedelta(minutes=n), meter, each)
+        for meter, listed in kwh.items()
+        for n, each in enumerate(listed, 1 if meter == "south" else 11)
+    ]
+    schema = "n int, ts timestamp, meter string, kwh int"
+    readings = spark.createDataFrame(rows, schema)
+
+    assert run_page("docs/how-to/find-the-cause.md", {"readings": readings, "spark": spark}) == 6
+
+
 def test_the_page_on_recording_keys_runs(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

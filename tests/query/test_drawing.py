@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from clew.cli import main
 from clew.exceptions import QueryError
 from clew.model import RowId
 from clew.query.provenance import open_store
@@ -333,6 +334,18 @@ def test_an_answer_outlives_its_store(tmp_path: Path, road_path: Path) -> None:
     assert keys == [node["key"] for node in whole["nodes"]]
     again = pickle.loads(pickle.dumps(trace))
     assert [node.key for node in again.drawing().nodes] == keys
+
+
+def test_python_and_the_command_line_give_the_same(
+    road: Provenance, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = road.backward("accidents", {"pos": 5}, intermediate=True)
+    question = [road.path, "accidents", "pos=5", "--intermediate", "--json"]
+
+    assert main(["draw", *question, "--limit", "20", "--depth", "2"]) == 0
+    assert json.loads(capsys.readouterr().out) == trace.drawing(20, 2).to_dict()
+    assert main(["timeline", *question, "--limit", "3"]) == 0
+    assert json.loads(capsys.readouterr().out) == trace.timeline(3).to_dict()
 
 
 @pytest.mark.parametrize(("limit", "depth"), [(1, None), (10, -1)])

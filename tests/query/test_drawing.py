@@ -313,6 +313,21 @@ def test_streams_that_feed_each_other_are_drawn(tmp_path: Path) -> None:
     drawing = open_store(tmp_path).backward("x", RowId("x", 1, 1)).drawing()
 
     assert (drawing.rows, drawing.shown, len(drawing.edges)) == (3, 3, 2)
+    assert [node.stream for node in drawing.nodes if node.kind == "row"] == ["y", "x", "x"]
+
+
+def test_a_stream_that_feeds_itself_stands_behind_what_else_feeds_it(tmp_path: Path) -> None:
+    builder = StoreBuilder(tmp_path)
+    builder.source("z")
+    builder.sink("s", ["z", "s"], graph={"sources": ["z", "s"]})
+    edges = [("s", 1, 1, "s", 2, 2), ("s", 2, 2, "z", 0, 0), ("s", 1, 1, "z", 0, 0)]
+    builder.batch("s", 0, edges=edges)
+
+    drawing = open_store(tmp_path).backward("s", RowId("s", 1, 1)).drawing()
+
+    assert [len(layer) for layer in shape(drawing)] == [1, 1, 2]
+    assert [node.asked for node in drawing.nodes if node.layer == 2] == [True, False]
+    assert len(drawing.edges) == 3
 
 
 def test_a_row_without_results_is_drawn_alone(road: Provenance) -> None:

@@ -227,6 +227,17 @@ def test_the_page_on_exports_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert (tmp_path / "why.provn").read_text().startswith("document\n")
 
 
+def test_the_page_on_notebooks_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from store.road import build_road
+
+    monkeypatch.chdir(tmp_path)
+    build_road(tmp_path / "prov")
+    names: dict[str, Any] = {}
+
+    assert run_page("docs/how-to/notebook.md", names) == 3
+    assert names["why"]._repr_html_().count("<rect") == len(names["why"].drawing().nodes)
+
+
 def test_the_page_on_reduction_runs(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pytest
 
 import clew
 from clew.frame.refused import REFUSED, REFUSED_ON_GROUPS
 from clew.testing import read_batches, write_batches
 
 if TYPE_CHECKING:
-    import pytest
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[1]
@@ -222,8 +222,32 @@ def test_the_page_on_exports_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.chdir(tmp_path)
     build_road(tmp_path / "prov")
 
-    assert run_page("docs/how-to/export.md", {}) == 2
+    assert run_page("docs/how-to/export.md", {}) == 3
+    assert (tmp_path / "why.svg").read_text().endswith("</svg>\n")
     assert (tmp_path / "why.provn").read_text().startswith("document\n")
+
+
+def test_the_page_on_notebooks_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from store.road import build_road
+
+    monkeypatch.chdir(tmp_path)
+    build_road(tmp_path / "prov")
+    names: dict[str, Any] = {}
+
+    assert run_page("docs/how-to/notebook.md", names) == 3
+    assert names["why"]._repr_html_().count("<rect") == len(names["why"].drawing().nodes)
+
+
+@pytest.mark.parametrize(("page", "outputs"), [("operate", 4), ("openlineage", 1)])
+def test_the_pages_on_running_a_store_run(
+    page: str, outputs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from store.road import build_road
+
+    monkeypatch.chdir(tmp_path)
+    build_road(tmp_path / "prov")
+
+    assert run_page(f"docs/how-to/{page}.md", {}) == outputs
 
 
 def test_the_page_on_reduction_runs(

@@ -116,7 +116,9 @@ LAYERS = [
     {"frame"},
     {"query"},
     {"export"},
-    {"pipelines", "subscriptions", "testing", "workloads"},
+    {"notebook"},
+    {"doctor", "pipelines", "subscriptions", "testing", "workloads"},
+    {"explore"},
     {"cli"},
     {"__main__", "__init__"},
 ]

@@ -54,6 +54,13 @@ ANSWERS = {
     "streams": ["streams", "prov"],
     "streams_json": ["streams", "prov", "--json"],
     "streams_gaps": ["streams", "gaps"],
+    "about": ["about", "prov"],
+    "about_json": ["about", "prov", "--json"],
+    "flow": ["flow", "prov"],
+    "help_about": ["about", "--help"],
+    "help_flow": ["flow", "--help"],
+    "help_explore": ["explore", "--help"],
+    "rows_chosen": ["rows", "prov", "reports", "--filter", "car >= 8", "--sort", "car"],
     "rows": ["rows", "prov", "reports"],
     "rows_where": ["rows", "prov", "stopped", "--where", "car = 7", "--order-by", "n"],
     "rows_limit": ["rows", "prov", "reports", "--limit", "2"],
@@ -80,9 +87,19 @@ ANSWERS = {
     "export": ["export", "prov", "stopped", "car=8"],
     "export_n": ["export", "prov", "accidents", "pos=5", "--format", "prov-n"],
     "export_csv": ["export", "prov", "reports", "part-0.parquet:3", "--forward", "--format", "csv"],
+    "export_svg": ["export", "prov", "stopped", "car=8", "--format", "svg"],
     "help_export": ["export", "--help"],
     "compare": ["compare", "prov", "stopped", "n=2,car=7", "car=7,n=1"],
     "help_compare": ["compare", "--help"],
+    "draw": ["draw", "prov", "accidents", "pos=5", "--intermediate"],
+    "draw_json": ["draw", "prov", "stopped", "car=8", "--depth", "1", "--json"],
+    "draw_long": ["draw", "gaps", "s", "n=30"],
+    "draw_forward": ["draw", "prov", "reports", "part-0.parquet:3", "--forward", "--limit", "4"],
+    "help_draw": ["draw", "--help"],
+    "timeline": ["timeline", "prov", "accidents", "pos=5"],
+    "timeline_json": ["timeline", "prov", "stopped", "car=9", "--json"],
+    "timeline_bins": ["timeline", "prov", "accidents", "pos=5", "--limit", "2"],
+    "help_timeline": ["timeline", "--help"],
     "help_influence": ["influence", "--help"],
     "help_minimize": ["minimize", "--help"],
     "help_assertions": ["assertions", "--help"],
@@ -95,6 +112,11 @@ ANSWERS = {
     "help_status": ["status", "--help"],
     "help_erase": ["erase", "--help"],
     "help_reduce": ["reduce", "--help"],
+    "help_size": ["size", "--help"],
+    "help_prune": ["prune", "--help"],
+    "help_doctor": ["doctor", "--help"],
+    "help_openlineage": ["openlineage", "--help"],
+    "help_completion": ["completion", "--help"],
 }
 
 
@@ -218,7 +240,7 @@ def test_a_terminal_gets_colour_unless_the_user_objects(
     with os.fdopen(ours, "rb") as terminal:
         shown = terminal.read1(65536).decode()
 
-    assert "part-0.parquet:1  2026-01-01T08:00:05Z  8    0      5" in shown
+    assert "part-0.parquet:1  2026-01-01T08:00:05Z    8      0    5" in shown
     assert ("\x1b[36m" in shown or "\x1b[1;36m" in shown) is coloured
 
 

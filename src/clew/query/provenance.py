@@ -21,17 +21,21 @@ from clew.exceptions import (
     UnknownStreamError,
 )
 from clew.live.horizon import horizon_of
-from clew.query.answer import answer, lacking_edges, refuse_unknown
+from clew.query.about import About, describe_store
+from clew.query.answer import answer, content_of, lacking_edges, refuse_unknown
 from clew.query.assertions import Assertions, Recording, assertions, recordings
+from clew.query.choose import Choice, Filter
 from clew.query.compare import Comparison, compare
 from clew.query.content import Question, fetch, ids_table, places_of, select
 from clew.query.erase import Erased, erase_content
 from clew.query.expiry import Expiry, expiries
 from clew.query.find import find
+from clew.query.flow import Flow, flow_of
 from clew.query.row import Row, Rows
 from clew.query.scope import plan_route
+from clew.query.size import Size, measure
 from clew.query.status import expired, refuse_named, status_of
-from clew.query.stream import Stream, describe_stream
+from clew.query.stream import Streams, describe_stream
 from clew.query.trace import Trace, one_of
 from clew.query.walk import walk
 from clew.store.edges import EdgeReader
@@ -52,13 +56,21 @@ if TYPE_CHECKING:
     from clew.live.graph import LiveGraph
     from clew.live.state import EngineName, Results
     from clew.model import Status
+    from clew.query.choose import Operator
     from clew.query.find import RowLike
     from clew.query.influence import Influence
     from clew.query.minimize import Minimal
+    from clew.query.prune import By, Pruned
     from clew.query.replay import Replay
+    from clew.query.row import Content
     from clew.query.scope import Direction
 
 _LIMIT = 1000
+
+
+def _not_again(_: Trace, __: str) -> list[Any]:
+    msg = "that was not asked for; `clew influence` does it"
+    raise ReplayError(msg)
 
 
 def open_store(
@@ -98,16 +110,31 @@ class Provenance:
         self._edges = EdgeReader(self._engine)
         self._graphs: dict[str, LiveGraph] = {}
         self._following = threading.Lock()
+        self._computing = threading.Lock()
+        self._is_closed = False
 
     @property
     def path(self) -> str:
         """The store's folder."""
         return str(self._store.root)
 
-    def streams(self) -> list[Stream]:
+    def about(self) -> About:
+        """Say what the store is, how much it holds, and which state of it this is.
+
+        Raises:
+            NotAStoreError: The store is gone.
+            StoreError: A file cannot be read.
+        """
+        return describe_store(self._store)
+
+    def streams(self) -> Streams:
         """List the streams of the store by name, with what is committed of each."""
         snapshot = self._store.snapshot()
-        return [describe_stream(snapshot, each) for each in snapshot.streams.values()]
+        return Streams(describe_stream(snapshot, each) for each in snapshot.streams.values())
+
+    def flow(self) -> Flow:
+        """Return all queries of the store as one flow of sources, steps and sinks."""
+        return flow_of(self._store.snapshot())
 
     def rows(
         self,
@@ -115,6 +142,15 @@ class Provenance:
         where: str | None = None,
         limit: int | None = _LIMIT,
         order_by: str | None = None,
+        *,
+        filters: Iterable[tuple[str, Operator, Any]] = (),
+        since: str | dt.datetime | None = None,
+        until: str | dt.datetime | None = None,
+        id: str | None = None,
+        text: str | None = None,
+        sort: str | None = None,
+        descending: bool = False,
+        offset: int = 0,
     ) -> Rows:
         """Find rows of a stream.
 
@@ -126,13 +162,33 @@ class Provenance:
             where: A condition over the user's columns, in DuckDB's SQL.
             limit: At most so many rows; None for all. `Rows.total` has the number that match.
             order_by: Expressions to order by, in DuckDB's SQL; by time and id if left out.
+            filters: A column, a comparison (`=`, `!=`, `<`, `<=`, `>`, `>=`, `contains`) and a
+                value each; a field of a nested column is named `window.start`. All of them hold.
+            since: Only rows with this event time or a later one.
+            until: Only rows with this event time or an earlier one.
+            id: Only rows whose id begins so, or that stand at `segment:position`.
+            text: Only rows with this text in some column, in any case.
+            sort: Order by this column.
+            descending: Order the other way round.
+            offset: Leave out so many rows at the start.
 
         Raises:
             UnknownStreamError: The store has no such stream.
-            QueryError: DuckDB does not accept the condition or the order.
+            QueryError: DuckDB does not accept the condition or the order, there is no such
+                column, or a value does not fit its column.
         """
+        wanted = Choice(
+            tuple(Filter(*each) for each in filters),
+            since,
+            until,
+            id,
+            text,
+            sort,
+            descending,
+            offset,
+        )
         with self._ask(stream) as question:
-            return select(question, stream, where, order_by, limit)
+            return select(question, stream, where, order_by, limit, wanted)
 
     def recordings(self) -> list[Recording]:
         """List the streams whose rows were recorded, with how many there are."""
@@ -345,14 +401,69 @@ class Provenance:
                 raise QueryError(msg)
             time.sleep(every)
         results = self.forward(stream, found)
-        if not results.complete:
+        missing = [gap for gap in results.gaps if not gap.is_pruned]
+        if missing:
             msg = (
-                f"not all results of `{found.text}` are known: missing {results.gaps[0]}.\n\n"
+                f"not all results of `{found.text}` are known: missing {missing[0]}.\n\n"
                 "Compute them first: `clew unfold`, or `prov.unfold(stream)`."
             )
             raise QueryError(msg)
         copies = erase_content(self._store.snapshot(), found)
         return Erased(found, results, copies)
+
+    def size(self) -> Size:
+        """Say how large the store is: bytes, files, rows and edges, by query and by kind."""
+        return measure(self._store.snapshot())
+
+    def openlineage(
+        self, namespace: str = "clew", *, since_batch: int = 0, every: int = 100
+    ) -> list[dict[str, Any]]:
+        """Return run events of OpenLineage for every query and run, from the store alone.
+
+        The same store gives the same events. `clew.export.openlineage.write` puts them into a file,
+        `clew.export.send.send` sends them to a server.
+
+        Args:
+            namespace: The namespace of jobs, and of datasets that no path is known of.
+            since_batch: Leave out what is only about batches with smaller numbers.
+            every: How many batches one event tells of.
+
+        Raises:
+            QueryError: The namespace is empty, or a number is not what it can be.
+        """
+        from clew.export.openlineage import events
+
+        snapshot = self._store.snapshot()
+        return list(events(snapshot, namespace=namespace, since_batch=since_batch, every=every))
+
+    def prune(
+        self,
+        older_than: str | dt.timedelta | dt.datetime,
+        *,
+        by: By = "commit",
+        streams: str | Iterable[str] | None = None,
+        dry_run: bool = False,
+    ) -> Pruned:
+        """Take the provenance of old batches out of the store, for good.
+
+        A batch goes as a whole: its edges, the rows that it brought, and what was unfolded or
+        recorded of it. Later answers name it as a gap, "pruned on" the date. Queries may run and
+        others may ask meanwhile. A pruning that was interrupted is finished by the next.
+
+        Args:
+            older_than: How old, as in `"30 days"` or a `timedelta`; or the moment before which.
+            by: What counts: `"commit"`, when the batch was committed, or `"event"`, the event time
+                of the latest of its results.
+            streams: Only the batches of the queries that fill these streams.
+            dry_run: Only say what would go.
+
+        Raises:
+            UnknownStreamError: The store has no such stream.
+            QueryError: A stream is filled by no query, or the age is none.
+        """
+        from clew.query.prune import prune
+
+        return prune(self._store, older_than, by=by, streams=streams, dry_run=dry_run)
 
     def _by_status(self, stream: str, limit: int | None, *, is_expired: bool) -> Rows:
         with self._ask(stream) as question:
@@ -513,6 +624,8 @@ class Provenance:
         row: RowLike,
         column: str | None = None,
         value: str | None = None,
+        *,
+        replay: bool = True,
     ) -> Influence:
         """Find the source rows that carry most of a result's value.
 
@@ -524,6 +637,7 @@ class Provenance:
             row: The result, as in `backward`.
             column: The column of the result; one that an aggregate makes if left out.
             value: The column of the source rows that is aggregated; by default the pipeline says.
+            replay: Run the query again, with Spark, where the rows' own values do not tell.
 
         Returns:
             The rows with most influence first; or why it cannot be told.
@@ -536,7 +650,8 @@ class Provenance:
         from clew.query.influence import influence
 
         trace = self.backward(stream, row, self._own_sources(stream))
-        return influence(self._store.root, trace, self._without_each, column, value)
+        without_each = self._without_each if replay else _not_again
+        return influence(self._store.root, trace, without_each, column, value)
 
     def _without_each(self, trace: Trace, column: str) -> list[Any]:
         node = self.pipeline(trace.stream)
@@ -683,8 +798,16 @@ class Provenance:
                 pairs = list(zip(*columns, strict=True))
             retrieve(self._store.root, name, node, Selection(ids=pairs))
 
+    def _look(self, stream: str, ids: pa.Table) -> Content | None:
+        """Look up rows on the way of an earlier answer; None once the store is closed."""
+        if self._is_closed:
+            return None
+        with self._ask(stream) as question:
+            return content_of(question, stream, ids)
+
     def close(self) -> None:
         """Stop following queries, and free what the store holds in memory."""
+        self._is_closed = True
         with self._following:
             graphs = list(self._graphs.values())
             self._graphs.clear()
@@ -701,6 +824,11 @@ class Provenance:
     def __repr__(self) -> str:
         names = ", ".join(self._store.snapshot().streams)
         return f"Provenance({self.path}: {names or 'no streams yet'})"
+
+    def _repr_html_(self) -> str:
+        from clew.notebook import provenance_page
+
+        return provenance_page(self)
 
     @contextmanager
     def _ask(self, stream: str) -> Iterator[Question]:
@@ -739,6 +867,8 @@ class Provenance:
                     if name not in asked
                 }
                 if not lacking:
-                    return answer(question, route, stream, start, walked, began).asked_of(self)
+                    found = answer(question, route, stream, start, walked, began, self._look)
+                    return found.asked_of(self)
             asked |= lacking.keys()
-            self._look_up(stream, lacking)
+            with self._computing:
+                self._look_up(stream, lacking)

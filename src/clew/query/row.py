@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from clew.model import RowId
 from clew.query import show
-from clew.store.schema import merge
+from clew.store.schema import merge, sql_type
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -96,6 +96,11 @@ class Row(Mapping[str, Any]):
         values = ", ".join(f"{show.escape(k)}={show.cell(v)}" for k, v in self._values.items())
         return f"Row({show.escape(self.id.stream)}/{show.escape(self.label)}: {values})"
 
+    def _repr_html_(self) -> str:
+        from clew.notebook import row_page
+
+        return row_page(self)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the row as plain data that JSON can hold."""
         return {
@@ -155,14 +160,18 @@ class Rows(Sequence[Row]):
     """Rows in order: by time, then stream, then id, unless another order was asked for.
 
     Attributes:
-        total: How many rows there are in the store, of which these are the first.
+        total: How many rows there are in the store, of which these are some.
+        offset: How many of them come before these.
     """
 
-    def __init__(self, contents: Sequence[Content], total: int | None = None) -> None:
+    def __init__(
+        self, contents: Sequence[Content], total: int | None = None, offset: int = 0
+    ) -> None:
         self._contents = tuple(each for each in contents if each.table.num_rows)
         self._given = tuple(contents)
         self._order = _order(self._contents)
         self.total = len(self._order) if total is None else total
+        self.offset = offset
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -177,6 +186,16 @@ class Rows(Sequence[Row]):
     def of(self, stream: str) -> Rows:
         """Return the rows of one stream only."""
         return Rows([each for each in self._contents if each.stream == stream])
+
+    def first(self, limit: int | None = None) -> list[Content]:
+        """Return the first rows as Arrow tables, one for each stream that has some of them."""
+        shown = self._order[:limit]
+        places = [[i for part, i in shown if part == n] for n in range(len(self._contents))]
+        return [
+            Content(each.stream, each.table.take(pa.array(chosen, pa.int64())), each.numbered)
+            for each, chosen in zip(self._contents, places, strict=True)
+            if chosen
+        ]
 
     def ids(self) -> list[RowId]:
         """Return the ids of the rows, in order."""
@@ -232,6 +251,19 @@ class Rows(Sequence[Row]):
         """Return the rows as plain data that JSON can hold."""
         return [row.to_dict() for row in self]
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the rows, how many there are, and the types of their columns, as plain data."""
+        return {
+            "rows": self.to_dicts(),
+            "total": self.total,
+            "left_out": max(0, self.total - self.offset - len(self)),
+            "offset": self.offset,
+            "columns": [
+                {"name": name, "type": sql_type(dtype)}
+                for name, dtype in _merged_columns(self._given).items()
+            ],
+        }
+
     def lines(self, limit: int | None = 20, hint: str = "") -> list[show.Line]:
         """Show the rows as an aligned table.
 
@@ -240,7 +272,7 @@ class Rows(Sequence[Row]):
             hint: What to say behind the number of rows left out.
         """
         shown = self[:limit]
-        left = self.total - len(shown)
+        left = max(0, self.total - self.offset - len(shown))
         lines = _show(shown, self._given)
         if left:
             lines.append(show.Line("note", f"and {left:,} more{hint}"))
@@ -248,6 +280,11 @@ class Rows(Sequence[Row]):
 
     def __repr__(self) -> str:
         return show.join(self.lines())
+
+    def _repr_html_(self) -> str:
+        from clew.notebook import rows_page
+
+        return rows_page(self)
 
 
 def to_python(column: pa.ChunkedArray) -> list[Any]:
@@ -358,7 +395,7 @@ def _show(rows: Sequence[Row], contents: Sequence[Content]) -> list[show.Line]:
     columns = list(dict.fromkeys(name for each in contents for name in each.columns))
     several = len(contents) > 1
     timed = any(row.time is not None for row in rows)
-    short = _short_labels(rows)
+    short = short_labels(rows)
     header = [*(["stream"] if several else []), "row", *(["time"] if timed else []), *columns]
     cells = [
         [
@@ -376,7 +413,7 @@ def _clock(row: Row) -> str:
     return "" if row.time is None else show.iso(row.time)
 
 
-def _short_labels(rows: Sequence[Row]) -> dict[RowId, str]:
+def short_labels(rows: Sequence[Row]) -> dict[RowId, str]:
     """Name segments by their last path part, if that tells the segments of a stream apart."""
     segments = {(row.stream, row.segment) for row in rows if row.position is not None}
     short = {(stream, (segment or "").rsplit("/", 1)[-1]) for stream, segment in segments}

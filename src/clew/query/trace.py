@@ -17,17 +17,27 @@ from clew.query import show
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Callable, Iterable
 
     import pandas as pd
     import pyarrow as pa
 
     from clew.export import Form, ProvForm
     from clew.model import Exactness, Status
+    from clew.query.drawing import Drawing
+    from clew.query.expiry import Expiry
     from clew.query.influence import Influence
+    from clew.query.path import Steps
     from clew.query.provenance import Provenance
-    from clew.query.row import Row, Rows
+    from clew.query.row import Content, Row, Rows
     from clew.query.scope import Direction
+    from clew.query.timeline import Timeline
     from clew.store.records import Gap
+
+    Look = Callable[[str, pa.Table], Content | None]
+    """Looks up the content of rows of a stream by their ids; None if it cannot any more."""
+    When = Callable[[Rows, int | None], dict[RowId, Expiry]]
+    """Says when the first rows of an answer expire."""
 
 _SHOWN = 20
 
@@ -55,6 +65,7 @@ class Trace:
         scope: The streams that the answer was kept to, if any.
         status: Forward: `alive` if more results may follow, `expired` if none will.
         runs: The queries, each with its runs, that made the edges of the answer.
+        steps: The operators passed, as a graph for each pair of streams.
     """
 
     direction: Direction
@@ -69,7 +80,14 @@ class Trace:
     _tables: tuple[pa.Table, ...]
     status: Status | None = None
     runs: tuple[tuple[str, str], ...] = ()
+    steps: tuple[Steps, ...] = ()
+    _look: Look | None = None
+    _when: When | None = None
     _asked: Provenance | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The store cannot travel with the answer to another process.
+        return {**self.__dict__, "_look": None, "_when": None, "_asked": None}
 
     def asked_of(self, provenance: Provenance) -> Trace:
         """Return the answer with where it came from, to ask on."""
@@ -90,6 +108,16 @@ class Trace:
         """The rows on the side of the results: forward those found, backward those asked about."""
         return self.rows if self.direction == "forward" else self.start
 
+    @property
+    def hop_tables(self) -> tuple[pa.Table, ...]:
+        """The edges followed as Arrow tables, level by level."""
+        return self._tables
+
+    @property
+    def look(self) -> Look | None:
+        """Looks up rows on the way, whose content is not in the answer."""
+        return self._look
+
     @cached_property
     def hops(self) -> tuple[tuple[Edge, ...], ...]:
         """The edges followed, level by level from the rows asked about."""
@@ -99,6 +127,23 @@ class Trace:
     def edges(self) -> tuple[Edge, ...]:
         """All edges followed, in the order of `hops`."""
         return tuple(edge for hop in self.hops for edge in hop)
+
+    @property
+    def by_stream(self) -> dict[str, int]:
+        """How many rows at the ends each stream has."""
+        return {each.stream: each.table.num_rows for each in self.rows.contents}
+
+    def first_edges(self, limit: int | None = None) -> list[Edge]:
+        """Return the first edges followed, in the order of `hops`; the others cost nothing.
+
+        Args:
+            limit: At most so many; None for all.
+        """
+        found: list[Edge] = []
+        for each in self._tables:
+            room = None if limit is None else limit - len(found)
+            found += _edges(each.slice(0, room))
+        return found
 
     def of(self, stream: str) -> Rows:
         """Return the rows at the ends that belong to one stream."""
@@ -129,8 +174,9 @@ class Trace:
             "stream": self.stream,
             "scope": None if self.scope is None else list(self.scope),
             "start": self.start.to_dicts(),
-            "rows": [row.to_dict() for row in rows],
+            "rows": self._dicts(rows, limit),
             "left_out": len(self.rows) - len(rows),
+            "by_stream": self.by_stream,
             "edges": [
                 {
                     "sink": edge.sink.stream,
@@ -138,7 +184,7 @@ class Trace:
                     "source": edge.source.stream,
                     "source_id": edge.source.text,
                 }
-                for edge in self.edges[:limit]
+                for edge in self.first_edges(limit)
             ],
             "path": list(self.path),
             "exactness": self.exactness,
@@ -147,6 +193,45 @@ class Trace:
             "gaps": [gap.to_dict() for gap in self.gaps],
             "seconds": self.seconds,
         }
+
+    def drawing(
+        self, limit: int = 200, depth: int | None = None, expand: Iterable[str] = ()
+    ) -> Drawing:
+        """Return the answer as a drawing in layers: source rows, steps, results.
+
+        What is large is grouped: the first five rows are shown, and how many more there are.
+
+        Args:
+            limit: At most so many nodes.
+            depth: Draw only rows so many edges away from those asked about; None for all.
+            expand: The keys of groups to show more of, as far as the limit allows.
+
+        Raises:
+            QueryError: The limit or the depth is too small.
+        """
+        from clew.query.drawing import draw
+
+        return draw(self, limit, depth, tuple(expand))
+
+    def timeline(self, limit: int = 100) -> Timeline:
+        """Return the rows of the answer on a time axis, with the windows of results.
+
+        Args:
+            limit: At most so many rows of each stream; more are counted in bins.
+
+        Raises:
+            QueryError: The limit is negative.
+        """
+        from clew.query.timeline import timeline
+
+        return timeline(self, limit)
+
+    def _dicts(self, rows: list[Row], limit: int | None) -> list[dict[str, Any]]:
+        """Return rows as plain data; forward, each says whether it may lead to more."""
+        if self.direction == "backward":
+            return [row.to_dict() for row in rows]
+        known = {} if self._when is None else self._when(self.rows, limit)
+        return [{**row.to_dict(), **_until(known.get(row.id))} for row in rows]
 
     def influence(self, column: str | None = None, value: str | None = None) -> Influence:
         """Find the source rows that carry most of the result's value; see `prov.influence`.
@@ -184,8 +269,9 @@ class Trace:
 
         Args:
             to: The file.
-            form: `prov-json`, `prov-n`, `prov-jsonld`, `csv` for the rows, `csv-edges` for the
-                edges, or `graphml`; what the file's name ends with says it if left out.
+            form: `prov-json`, `prov-n`, `prov-jsonld`, `csv` or `parquet` for the rows,
+                `csv-edges` for the edges, `graphml`, `svg` or `png` for the drawing; what the
+                file's name ends with says it if left out.
 
         Raises:
             QueryError: There is no such form, or the file cannot be written.
@@ -201,11 +287,14 @@ class Trace:
             limit: At most so many rows; None for all.
             hint: What to say behind the number of rows left out.
         """
-        lines = [show.Line("headline", self._headline())]
+        lines = [show.Line("headline", self.headline)]
         if len(self):
             lines += [show.Line("note", ""), *self.rows.lines(limit, hint)]
-        lines.append(show.Line("note", ""))
-        lines += [show.Line("note", f"path: {show.escape(each)}") for each in self.path]
+        return [*lines, show.Line("note", ""), *self.notes()]
+
+    def notes(self) -> list[show.Line]:
+        """Say which way the rows took, and how far the answer can be trusted."""
+        lines = [show.Line("note", f"path: {show.escape(each)}") for each in self.path]
         lines.append(show.Line("note", f"exactness: {self.exactness}"))
         if self.status is not None:
             lines.append(show.Line("note", f"status: {STATUS[self.status]}"))
@@ -221,7 +310,14 @@ class Trace:
     def __repr__(self) -> str:
         return show.join(self.lines())
 
-    def _headline(self) -> str:
+    def _repr_html_(self) -> str:
+        from clew.notebook import trace_page
+
+        return trace_page(self)
+
+    @property
+    def headline(self) -> str:
+        """The answer in a sentence."""
         subject = show.count(len(self.start), "row")
         if len(self.start) == 1:
             subject = f"Row {self.start[0].label}"
@@ -237,6 +333,12 @@ class Trace:
         if self.direction == "forward":
             return "no result so far in the committed batches"
         return "no other row that the store knows"
+
+
+def _until(expiry: Expiry | None) -> dict[str, Any]:
+    if expiry is None:
+        return {"status": None, "expires": None}
+    return {"status": expiry.status, "expires": show.plain(expiry.expires)}
 
 
 def one_of(trace: Trace) -> Row:

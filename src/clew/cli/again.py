@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from clew.cli.output import print_json, progress
-from clew.cli.parser import add_command, add_json, add_pipeline, whole_number
+from clew.cli.parser import add_command, add_follow, add_json, add_pipeline, whole_number
 
 if TYPE_CHECKING:
     import argparse
@@ -80,16 +80,7 @@ def _add_unfold(commands: Any) -> None:
     parser.add_argument(
         "--sample", metavar="SHARE", type=float, help="only a share of the rows, e.g. 0.01"
     )
-    parser.add_argument(
-        "--follow", action="store_true", help="go on with what the query commits; end with Ctrl-C"
-    )
-    parser.add_argument(
-        "--every",
-        metavar="SECONDS",
-        type=float,
-        default=10.0,
-        help="how often to look for new batches (default: 10)",
-    )
+    add_follow(parser, every=10.0)
     add_json(parser)
 
 

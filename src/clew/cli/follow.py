@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clew.cli.output import print_json, print_lines, progress
-from clew.cli.parser import PIPELINE, STORE, add_command, add_json
+from clew.cli.parser import PIPELINE, STORE, add_command, add_follow, add_json
 from clew.exceptions import ClewError
 
 if TYPE_CHECKING:
@@ -176,16 +176,7 @@ def _add_live(commands: Any) -> None:
     parser.add_argument(
         "--idle", metavar="SECONDS", type=float, help="give a query up after so long without news"
     )
-    parser.add_argument(
-        "--follow", action="store_true", help="go on with what queries commit; end with Ctrl-C"
-    )
-    parser.add_argument(
-        "--every",
-        metavar="SECONDS",
-        type=float,
-        default=1.0,
-        help="how often to look for new batches (default: 1)",
-    )
+    add_follow(parser, every=1.0)
     add_json(parser)
 
 

@@ -85,6 +85,20 @@ def add_pipeline(parser: Any) -> None:
     parser.add_argument("--pipeline", metavar="MODULE:FUNCTION", help=text)
 
 
+def add_follow(parser: Any, every: float) -> None:
+    """Add the options that let a command go on with what queries commit."""
+    parser.add_argument(
+        "--follow", action="store_true", help="go on with what queries commit; end with Ctrl-C"
+    )
+    parser.add_argument(
+        "--every",
+        metavar="SECONDS",
+        type=float,
+        default=every,
+        help=f"how often to look for new batches (default: {every:g})",
+    )
+
+
 def add_limit(parser: Any) -> None:
     """Add the option that limits how many rows are shown."""
     text = f"show at most N rows, all with 0 (default: {SHOWN}, with --json all)"

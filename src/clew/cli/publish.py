@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from clew.cli.output import print_json
-from clew.cli.parser import add_command, add_json, whole_number
+from clew.cli.parser import add_command, add_follow, add_json, whole_number
 
 if TYPE_CHECKING:
     import argparse
@@ -97,14 +97,5 @@ def _add_openlineage(commands: Any) -> None:
     parser.add_argument(
         "--retries", metavar="N", type=whole_number, default=3, help="try again so often"
     )
-    parser.add_argument(
-        "--follow", action="store_true", help="go on with what queries commit; end with Ctrl-C"
-    )
-    parser.add_argument(
-        "--every",
-        metavar="SECONDS",
-        type=float,
-        default=10.0,
-        help="how often to look for new batches (default: 10)",
-    )
+    add_follow(parser, every=10.0)
     add_json(parser)

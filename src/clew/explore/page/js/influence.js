@@ -1,0 +1,58 @@
+/** Which source rows carry most of an aggregate's value. */
+
+import { ask } from "./api.js";
+import { h, prose, select } from "./dom.js";
+import { Section } from "./section.js";
+import { line } from "./value.js";
+import { count, number, rowKey, rowLabel } from "./words.js";
+
+export class InfluencePart {
+  /** @param {import("./trace.js").TraceView} view */
+  constructor(view) {
+    this.view = view;
+    this.section = new Section("Influence");
+  }
+
+  get element() {
+    return this.section.element;
+  }
+
+  load(column = null) {
+    const { stream, row, signal } = this.view;
+    this.section.load(() => ask("influence", { stream, row, column }, { signal }),
+      (data) => this.#show(data));
+  }
+
+  #show(data) {
+    const title = h("h2", {}, "Which rows weigh most");
+    const columns = Object.keys(this.view.trace?.start[0]?.row ?? {});
+    const picker = h("label", { class: "inline push" }, "Column",
+      select(data.column && !columns.includes(data.column) ? [data.column, ...columns] : columns,
+        data.column ?? "", { on: { change: (event) => this.load(event.target.value) } }));
+    const header = h("header", {}, title, columns.length > 0 && picker);
+    if (data.why) return h("div", { class: "card" }, header, h("p", { class: "soft" }, prose(data.why)));
+    return h("div", { class: "card" }, header,
+      h("p", { class: "soft small" }, said(data)),
+      h("ol", { class: "bars" }, data.rows.map((row) => this.#bar(row))),
+      data.left_out > 0 && h("p", { class: "soft small" }, `and ${count(data.left_out, "more row")}`));
+  }
+
+  #bar(row) {
+    const share = Number(row.share ?? 0);
+    return h("li", { data: { key: rowKey(row) } },
+      h("span", { class: "name mono", title: row.id }, rowLabel(row)),
+      h("meter", {
+        min: 0, max: 1, value: Math.min(1, Math.max(0, share)), "aria-label": `Share of ${rowLabel(row)}`,
+      }),
+      h("span", { class: "amount" }, `${line(row.influence)} · ${percent(share)}`));
+  }
+}
+
+function said(data) {
+  const of = data.value ? `${data.function}(${data.value})` : data.function;
+  return `${data.column} = ${of} is ${line(data.result)}. A bar is the share of it that would go with the row.`;
+}
+
+function percent(share) {
+  return `${number(Math.round(share * 1000) / 10)} %`;
+}

@@ -117,6 +117,7 @@ LAYERS = [
     {"query"},
     {"export"},
     {"pipelines", "subscriptions", "testing", "workloads"},
+    {"explore"},
     {"cli"},
     {"__main__", "__init__"},
 ]

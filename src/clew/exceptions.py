@@ -25,6 +25,7 @@ runs a callback elsewhere, so each one can be rebuilt from its positional argume
     ├── StoreError                  while a store is opened, read or written
     │   ├── NotAStoreError          (ValueError)
     │   ├── StoreVersionError       (ValueError)
+    │   ├── StoreChangedError       a file that was there is gone
     │   └── StoreConflictError      (ValueError) two things of one name
     ├── EmitError                   (OSError) while a job publishes events
     └── QueryError                  while a question is answered
@@ -241,6 +242,10 @@ class StoreVersionError(StoreError, ValueError):
             f"writes format {self.known}.\n\nOpen it with a matching version of clew, or name "
             "another place for new provenance."
         )
+
+
+class StoreChangedError(StoreError):
+    """A file of the store went away while a question was answered."""
 
 
 class StoreConflictError(StoreError, ValueError):

@@ -10,9 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from clew.exceptions import QueryError
+from clew.query.choose import Choice, order_of, terms_of
 from clew.query.row import HIDDEN, Content, Rows
 from clew.store.relations import Relation, rows_of
 from clew.store.schema import UTC_TIME, quote
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 _SORT = ("_clew_time", "_clew_a", "_clew_b")
 _ORDER = "_clew_time NULLS LAST, _clew_a, _clew_b"
+_ALL = Choice()
 _OURS = "r._clew_a, r._clew_b, r._clew_segment, r._clew_time, r._clew_known"
 
 
@@ -103,24 +106,33 @@ def places_of(question: Question, stream: str) -> pa.Table:
 
 
 def select(
-    question: Question, stream: str, where: str | None, order_by: str | None, limit: int | None
+    question: Question,
+    stream: str,
+    where: str | None,
+    order_by: str | None,
+    limit: int | None,
+    choice: Choice = _ALL,
 ) -> Rows:
-    """Find rows by a condition on their columns.
+    """Find rows by conditions on their columns.
 
     Raises:
-        QueryError: DuckDB does not accept the condition or the order.
+        QueryError: DuckDB does not accept the condition or the order, or the choice does not fit
+            the stream's columns.
     """
     if limit is not None and limit < 1:
         msg = f"`limit` is at least 1, or None for all rows; got {limit}."
         raise QueryError(msg)
+    if choice.offset < 0:
+        msg = f"`offset` is 0 or more; got {choice.offset}."
+        raise QueryError(msg)
     relation = question.rows_of(stream)
     if relation is None:
         none = Content(stream, _unknown(ids_table([])), question.is_numbered(stream))
-        return Rows([none])
-    matching = _match(question, relation, where, order_by)
+        return Rows([none], offset=choice.offset)
+    matching = _match(question, stream, relation, where, order_by, choice)
     chosen = _newest(question, matching)
     columns = _listed(relation)
-    question.session.register("chosen", chosen.slice(0, limit))
+    question.session.register("chosen", chosen.slice(choice.offset, limit))
     table = question.session.table(
         f"SELECT {_OURS}{columns} "
         f"FROM {relation.sql} r JOIN chosen c ON r._clew_a = c._clew_a AND r._clew_b = c._clew_b "
@@ -128,16 +140,23 @@ def select(
         relation.params,
     )
     content = Content(stream, table, question.is_numbered(stream))
-    return Rows([content], chosen.num_rows)
+    return Rows([content], chosen.num_rows, choice.offset)
 
 
 def _match(
-    question: Question, relation: Relation, where: str | None, order_by: str | None
+    question: Question,
+    stream: str,
+    relation: Relation,
+    where: str | None,
+    order_by: str | None,
+    choice: Choice,
 ) -> pa.Table:
     """Find which versions of which rows match, in order, without their content."""
+    terms = terms_of(question, stream, relation, choice)
+    order = order_of(stream, relation, choice)
     # The newlines keep a comment at the end of an expression from hiding what follows it.
-    condition = "true" if where is None else where
-    order = _ORDER if order_by is None else f"{order_by}\n, {_ORDER}"
+    conditions = [f"(\n{each}\n)" for each in (where, *terms.conditions) if each is not None]
+    order = order if order_by is None else f"{order_by}\n, {order}"
     asked = [
         f"{word} {text!r}"
         for word, text in (("the condition", where), ("the order", order_by))
@@ -145,12 +164,13 @@ def _match(
     ]
     found = question.session.user_table(
         "SELECT r._clew_a, r._clew_b, r._clew_version "
-        f"FROM {relation.sql} r WHERE r._clew_known AND (\n{condition}\n) ORDER BY {order}\n",
-        relation.params,
+        f"FROM {relation.sql} r WHERE {' AND '.join(['r._clew_known', *conditions])} "
+        f"ORDER BY {order}\n",
+        {**relation.params, **terms.params},
         asked=" or ".join(asked) or "the question",
         columns=list(relation.columns),
     )
-    return found.append_column("_clew_place", pa.array(range(found.num_rows), pa.int64()))
+    return found.append_column("_clew_place", pa.array(np.arange(found.num_rows)))
 
 
 def _newest(question: Question, rows: pa.Table) -> pa.Table:

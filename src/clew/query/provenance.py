@@ -21,8 +21,10 @@ from clew.exceptions import (
     UnknownStreamError,
 )
 from clew.live.horizon import horizon_of
+from clew.query.about import About, describe_store
 from clew.query.answer import answer, lacking_edges, refuse_unknown
 from clew.query.assertions import Assertions, Recording, assertions, recordings
+from clew.query.choose import Choice, Filter
 from clew.query.content import Question, fetch, ids_table, places_of, select
 from clew.query.erase import Erased, erase_content
 from clew.query.find import find
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from clew.live.graph import LiveGraph
     from clew.live.state import EngineName, Results
     from clew.model import Status
+    from clew.query.choose import Operator
     from clew.query.find import RowLike
     from clew.query.replay import Replay
     from clew.query.scope import Direction
@@ -100,6 +103,15 @@ class Provenance:
         """The store's folder."""
         return str(self._store.root)
 
+    def about(self) -> About:
+        """Say what the store is, how much it holds, and which state of it this is.
+
+        Raises:
+            NotAStoreError: The store is gone.
+            StoreError: A file cannot be read.
+        """
+        return describe_store(self._store)
+
     def streams(self) -> list[Stream]:
         """List the streams of the store by name, with what is committed of each."""
         snapshot = self._store.snapshot()
@@ -111,6 +123,15 @@ class Provenance:
         where: str | None = None,
         limit: int | None = _LIMIT,
         order_by: str | None = None,
+        *,
+        filters: Iterable[tuple[str, Operator, Any]] = (),
+        since: str | dt.datetime | None = None,
+        until: str | dt.datetime | None = None,
+        id: str | None = None,
+        text: str | None = None,
+        sort: str | None = None,
+        descending: bool = False,
+        offset: int = 0,
     ) -> Rows:
         """Find rows of a stream.
 
@@ -122,13 +143,33 @@ class Provenance:
             where: A condition over the user's columns, in DuckDB's SQL.
             limit: At most so many rows; None for all. `Rows.total` has the number that match.
             order_by: Expressions to order by, in DuckDB's SQL; by time and id if left out.
+            filters: A column, a comparison (`=`, `!=`, `<`, `<=`, `>`, `>=`, `contains`) and a
+                value each; a field of a nested column is named `window.start`. All of them hold.
+            since: Only rows with this event time or a later one.
+            until: Only rows with this event time or an earlier one.
+            id: Only rows whose id begins so, or that stand at `segment:position`.
+            text: Only rows with this text in some column, in any case.
+            sort: Order by this column.
+            descending: Order the other way round.
+            offset: Leave out so many rows at the start.
 
         Raises:
             UnknownStreamError: The store has no such stream.
-            QueryError: DuckDB does not accept the condition or the order.
+            QueryError: DuckDB does not accept the condition or the order, there is no such
+                column, or a value does not fit its column.
         """
+        wanted = Choice(
+            tuple(Filter(*each) for each in filters),
+            since,
+            until,
+            id,
+            text,
+            sort,
+            descending,
+            offset,
+        )
         with self._ask(stream) as question:
-            return select(question, stream, where, order_by, limit)
+            return select(question, stream, where, order_by, limit, wanted)
 
     def recordings(self) -> list[Recording]:
         """List the streams whose rows were recorded, with how many there are."""

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from clew.model import RowId
 from clew.query import show
-from clew.store.schema import merge
+from clew.store.schema import merge, sql_type
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -150,14 +150,18 @@ class Rows(Sequence[Row]):
     """Rows in order: by time, then stream, then id, unless another order was asked for.
 
     Attributes:
-        total: How many rows there are in the store, of which these are the first.
+        total: How many rows there are in the store, of which these are some.
+        offset: How many of them come before these.
     """
 
-    def __init__(self, contents: Sequence[Content], total: int | None = None) -> None:
+    def __init__(
+        self, contents: Sequence[Content], total: int | None = None, offset: int = 0
+    ) -> None:
         self._contents = tuple(each for each in contents if each.table.num_rows)
         self._given = tuple(contents)
         self._order = _order(self._contents)
         self.total = len(self._order) if total is None else total
+        self.offset = offset
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -226,6 +230,19 @@ class Rows(Sequence[Row]):
         """Return the rows as plain data that JSON can hold."""
         return [row.to_dict() for row in self]
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the rows, how many there are, and the types of their columns, as plain data."""
+        return {
+            "rows": self.to_dicts(),
+            "total": self.total,
+            "left_out": max(0, self.total - self.offset - len(self)),
+            "offset": self.offset,
+            "columns": [
+                {"name": name, "type": sql_type(dtype)}
+                for name, dtype in _merged_columns(self._given).items()
+            ],
+        }
+
     def lines(self, limit: int | None = 20, hint: str = "") -> list[show.Line]:
         """Show the rows as an aligned table.
 
@@ -234,7 +251,7 @@ class Rows(Sequence[Row]):
             hint: What to say behind the number of rows left out.
         """
         shown = self[:limit]
-        left = self.total - len(shown)
+        left = max(0, self.total - self.offset - len(shown))
         lines = _show(shown, self._given)
         if left:
             lines.append(show.Line("note", f"and {left:,} more{hint}"))

@@ -92,6 +92,23 @@ class Trace:
         """All edges followed, in the order of `hops`."""
         return tuple(edge for hop in self.hops for edge in hop)
 
+    @property
+    def by_stream(self) -> dict[str, int]:
+        """How many rows at the ends each stream has."""
+        return {each.stream: each.table.num_rows for each in self.rows.contents}
+
+    def first_edges(self, limit: int | None = None) -> list[Edge]:
+        """Return the first edges followed, in the order of `hops`; the others cost nothing.
+
+        Args:
+            limit: At most so many; None for all.
+        """
+        found: list[Edge] = []
+        for each in self._tables:
+            room = None if limit is None else limit - len(found)
+            found += _edges(each.slice(0, room))
+        return found
+
     def of(self, stream: str) -> Rows:
         """Return the rows at the ends that belong to one stream."""
         return self.rows.of(stream)
@@ -123,6 +140,7 @@ class Trace:
             "start": self.start.to_dicts(),
             "rows": [row.to_dict() for row in rows],
             "left_out": len(self.rows) - len(rows),
+            "by_stream": self.by_stream,
             "edges": [
                 {
                     "sink": edge.sink.stream,
@@ -130,7 +148,7 @@ class Trace:
                     "source": edge.source.stream,
                     "source_id": edge.source.text,
                 }
-                for edge in self.edges[:limit]
+                for edge in self.first_edges(limit)
             ],
             "path": list(self.path),
             "exactness": self.exactness,

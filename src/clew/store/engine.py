@@ -19,7 +19,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from clew.exceptions import QueryError, StoreError
+from clew.exceptions import QueryError, StoreChangedError, StoreError
 from clew.store.layout import unreadable
 
 if TYPE_CHECKING:
@@ -185,9 +185,9 @@ def as_pattern(path: str) -> str:
     return re.sub(r"([\[*?])", r"[\1]", path)
 
 
-def vanished(path: str) -> StoreError:
+def vanished(path: str) -> StoreChangedError:
     """Say that a file of a committed batch is no longer there."""
-    return StoreError(
+    return StoreChangedError(
         f"a file of the store is gone: `{path}`. Its batch was pruned while the question was "
         "answered, or the file was deleted by hand, so the answer would be incomplete.\n\n"
         "Ask again; if the error stays, remove the batch's file in `batches/` as well, or restore "

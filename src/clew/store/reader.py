@@ -8,6 +8,7 @@ listing per question, and a query that is writing meanwhile cannot disturb an an
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
 from dataclasses import dataclass, field
@@ -64,6 +65,16 @@ class Snapshot:
         """Say whether the stream is a named frame inside a query."""
         record = self.streams.get(stream)
         return record is not None and record.kind == "named"
+
+    @cached_property
+    def digest(self) -> str:
+        """A text that tells these streams and commits from any others."""
+        digest = hashlib.sha256("\n".join(self.streams).encode())
+        for writer in self.batches:
+            for each in self.parts(writer):
+                line = f"\n{writer} {each.run} {each.number} {each.last} {each.committed}"
+                digest.update(line.encode())
+        return digest.hexdigest()
 
     @cached_property
     def shared(self) -> frozenset[str]:

@@ -1,0 +1,61 @@
+"""The command that shows a store in a browser."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from clew.cli.parser import add_command, whole_number
+from clew.exceptions import ClewError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from clew.query.provenance import Provenance
+
+
+def add(commands: Any) -> None:
+    """Add the command of this file."""
+    parser = add_command(
+        commands,
+        "explore",
+        _explore,
+        "show a store in a browser, also while queries write to it",
+        "clew explore prov/",
+    )
+    parser.add_argument(
+        "--host",
+        metavar="HOST",
+        default="127.0.0.1",
+        help="the address to listen on (default: 127.0.0.1); any other asks for a token",
+    )
+    parser.add_argument(
+        "--port",
+        metavar="PORT",
+        type=whole_number,
+        help="the port (default: 8127, or a free one if it is taken)",
+    )
+    parser.add_argument(
+        "--token", metavar="TEXT", help="what a browser must know to be answered (default: made)"
+    )
+    parser.add_argument("--no-browser", action="store_true", help="do not open a browser")
+
+
+def _explore(provenance: Provenance, options: argparse.Namespace) -> None:
+    try:
+        from clew.explore.serve import serve
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in {"fastapi", "starlette", "uvicorn"}:
+            raise
+        msg = (
+            f"the explorer needs `{error.name}`, which is not installed.\n\n"
+            "Install it with `pip install 'clew[explore]'`."
+        )
+        raise ClewError(msg) from error
+    serve(
+        provenance,
+        host=options.host,
+        port=options.port,
+        token=options.token,
+        browser=not options.no_browser,
+        say=lambda line: print(line, flush=True),
+    )

@@ -1,0 +1,139 @@
+"""What the HTTP interface answers with, as the OpenAPI description says it.
+
+Answers are plain data that `clew.query` makes; these models describe them and are not in their way.
+A test holds every answer against its model.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Answer(BaseModel):
+    """Plain data without fields that are not described."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Failure(Answer):
+    """Why there is no answer."""
+
+    code: str = Field(description="a word for programs")
+    message: str = Field(description="what happened, and why")
+    hint: str | None = Field(description="what to do instead")
+
+
+class Failed(Answer):
+    """An answer that is an error."""
+
+    error: Failure
+
+
+class StoreAnswer(Answer):
+    """The store as a whole."""
+
+    path: str
+    name: str
+    format: int
+    version: str | None
+    streams: int
+    batches: int
+    edges: int
+    state: str = Field(description="changes with each commit, erasure or pruning")
+    committed: str | None = Field(description="when something was last committed")
+
+
+class GapAnswer(Answer):
+    """Batches whose provenance is missing."""
+
+    writer: str
+    run: str
+    first: int
+    last: int
+    reason: str
+
+
+class StreamAnswer(Answer):
+    """A stream, as `Stream.to_dict` has it."""
+
+    name: str
+    kind: Literal["source", "sink", "named"]
+    writer: str | None
+    exactness: str | None
+    capture: str | None
+    why: str | None
+    identity: dict[str, Any] | None
+    columns: list[str]
+    sources: list[str]
+    named: list[str]
+    feeds: list[str]
+    batches: int | None
+    sink_rows: int | None
+    edges: int | None
+    watermark: str | None
+    bounds: dict[str, Any]
+    gaps: list[GapAnswer]
+
+
+class StreamsAnswer(Answer):
+    """All streams."""
+
+    streams: list[StreamAnswer]
+
+
+class RowAnswer(Answer):
+    """A row; `row` is null if the store does not have its content."""
+
+    stream: str
+    id: str
+    segment: str | None
+    position: int | None
+    time: str | None
+    row: dict[str, Any] | None
+
+
+class ColumnAnswer(Answer):
+    """A column and its type, in DuckDB's words."""
+
+    name: str
+    type: str
+
+
+class RowsAnswer(Answer):
+    """A page of rows."""
+
+    rows: list[RowAnswer]
+    total: int
+    left_out: int
+    offset: int
+    columns: list[ColumnAnswer]
+
+
+class EdgeAnswer(Answer):
+    """A result and a row that it was made from."""
+
+    sink: str
+    sink_id: str
+    source: str
+    source_id: str
+
+
+class TraceAnswer(Answer):
+    """Where rows came from or what they led to, as `Trace.to_dict` has it."""
+
+    direction: Literal["backward", "forward"]
+    stream: str
+    scope: list[str] | None
+    start: list[RowAnswer]
+    rows: list[RowAnswer]
+    left_out: int
+    by_stream: dict[str, int]
+    edges: list[EdgeAnswer]
+    path: list[str]
+    exactness: Literal["exact", "superset", "coarse"]
+    status: Literal["alive", "expired"] | None
+    complete: bool
+    gaps: list[GapAnswer]
+    seconds: float

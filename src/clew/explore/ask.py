@@ -1,0 +1,108 @@
+"""Addresses that ask about a row: where it came from, what it did, and the answer as a file."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import quote
+
+from fastapi import APIRouter, Query
+from fastapi.responses import JSONResponse, StreamingResponse
+
+from clew.exceptions import QueryError
+from clew.explore.answers import TraceAnswer
+from clew.explore.failures import FAILURES, again_if_stale
+from clew.explore.parameters import (
+    SHOWN,
+    Direction,
+    Intermediate,
+    Limit,
+    Opened,
+    RowText,
+    Scope,
+    StreamName,
+    answer,
+)
+from clew.export import FORMS, chunks
+
+if TYPE_CHECKING:
+    from clew.query.provenance import Provenance
+    from clew.query.trace import Trace
+
+router = APIRouter(prefix="/api", tags=["rows"], responses=FAILURES)
+
+MEDIA = {
+    "prov-json": "application/json",
+    "prov-n": "text/provenance-notation",
+    "prov-jsonld": "application/ld+json",
+    "csv": "text/csv; charset=utf-8",
+    "csv-edges": "text/csv; charset=utf-8",
+    "graphml": "application/graphml+xml",
+}
+_ENDINGS = {"prov-json": "json", "prov-n": "provn", "prov-jsonld": "jsonld", "csv-edges": "csv"}
+
+
+@router.get("/backward", response_model=TraceAnswer)
+def backward(
+    provenance: Opened,
+    stream: StreamName,
+    row: RowText,
+    scope: Scope = None,
+    intermediate: Intermediate = False,
+    limit: Limit = SHOWN,
+) -> JSONResponse:
+    """Find the rows that a row was made from."""
+    return answer(trace_of(provenance, "backward", stream, row, scope, intermediate).to_dict(limit))
+
+
+@router.get("/forward", response_model=TraceAnswer)
+def forward(
+    provenance: Opened,
+    stream: StreamName,
+    row: RowText,
+    scope: Scope = None,
+    intermediate: Intermediate = False,
+    limit: Limit = SHOWN,
+) -> JSONResponse:
+    """Find the results that a row took part in, so far."""
+    return answer(trace_of(provenance, "forward", stream, row, scope, intermediate).to_dict(limit))
+
+
+@router.get("/export", response_class=StreamingResponse)
+def export(
+    provenance: Opened,
+    direction: Direction,
+    stream: StreamName,
+    row: RowText,
+    form: Annotated[str, Query(alias="format", description=f"one of {', '.join(FORMS)}")],
+    scope: Scope = None,
+    intermediate: Intermediate = False,
+) -> StreamingResponse:
+    """Return the whole answer as a file for other tools."""
+    if form not in FORMS:
+        msg = f"an answer cannot be written as `{form}`.\n\nThe forms are: {', '.join(FORMS)}."
+        raise QueryError(msg)
+    trace = trace_of(provenance, direction, stream, row, scope, intermediate)
+    pieces = (piece.encode() for piece in chunks(trace, form))
+    headers = {"Content-Disposition": _attachment(direction, stream, _ENDINGS.get(form, form))}
+    return StreamingResponse(pieces, media_type=MEDIA[form], headers=headers)
+
+
+def trace_of(
+    provenance: Provenance,
+    direction: str,
+    stream: str,
+    row: str,
+    scope: list[str] | None,
+    intermediate: bool,
+) -> Trace:
+    """Ask for a trace."""
+    ask = provenance.backward if direction == "backward" else provenance.forward
+    return again_if_stale(lambda: ask(stream, row, scope or None, intermediate=intermediate))
+
+
+def _attachment(direction: str, stream: str, ending: str) -> str:
+    """Name a file after what is in it, in letters that every system takes."""
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", stream).strip("-.") or "rows"
+    full = quote(f"{stream}-{direction}.{ending}".replace("/", "-"), safe="")
+    return f"attachment; filename=\"{plain[:80]}-{direction}.{ending}\"; filename*=UTF-8''{full}"

@@ -4,14 +4,14 @@
  */
 
 import { h } from "./dom.js";
-import { positions, size } from "./layout.js";
+import { captions, positions, size } from "./layout.js";
 import { look } from "./look.js";
 import { related } from "./reach.js";
 import { neighbour } from "./steer.js";
 import { theme } from "./theme.js";
 
 const NARROW_BELOW = 560;
-const HEIGHT = { least: 150, most: 520 };
+const HEIGHT = { least: 150, most: 560 };
 const ZOOM = { least: 0.25, most: 1.6, readable: 0.62 };
 const MARGIN = 22;
 
@@ -61,9 +61,9 @@ export class Drawing {
 
   /** Select a node by its key, or none. */
   choose(key) {
-    this.#chosen = key;
-    this.cy?.nodes().forEach((each) => each.toggleClass("chosen", each.id() === key));
     const node = this.#node(key);
+    this.#chosen = node ? key : null;
+    this.cy?.nodes().forEach((each) => each.toggleClass("chosen", each.id() === this.#chosen));
     this.path.disabled = !node;
     if (!node && this.#pathOnly) this.#showPathOnly(false);
     else if (this.#pathOnly) this.#showPathOnly(true);
@@ -90,6 +90,7 @@ export class Drawing {
       const narrow = this.canvas.clientWidth < NARROW_BELOW;
       const turned = narrow !== this.#narrow;
       this.#narrow = narrow;
+      if (turned) this.cy.style(look(narrow));
       if (turned) this.#place();
       this.cy.resize();
       this.#fit();
@@ -104,19 +105,18 @@ export class Drawing {
   #begin() {
     this.#narrow = this.canvas.clientWidth < NARROW_BELOW;
     this.cy = globalThis.cytoscape({
-      container: this.canvas, elements: [], style: look(), layout: { name: "preset" },
+      container: this.canvas, elements: [], style: look(this.#narrow), layout: { name: "preset" },
       minZoom: ZOOM.least, maxZoom: ZOOM.most, userZoomingEnabled: false, autoungrabify: true,
       boxSelectionEnabled: false, selectionType: "single", autounselectify: true,
     });
-    this.cy.on("tap", (event) => this.choose(event.target === this.cy || !event.target.isNode()
-      ? null : event.target.id()));
+    this.cy.on("tap", (event) => this.choose(event.target === this.cy ? null : event.target.id()));
     this.cy.on("dbltap", "node", (event) => this.how.open?.(this.#node(event.target.id())));
-    this.cy.on("mouseover", "node", (event) => this.#hover(event.target.id()));
+    this.cy.on("mouseover", "node[kind != 'caption']", (event) => this.#hover(event.target.id()));
     this.cy.on("mouseout", "node", () => this.#hover(null));
     this.canvas.addEventListener("wheel", (event) => this.#wheel(event), { passive: false });
     this.how.highlights?.follow((keys) => this.#light(keys));
     const { signal } = this.how;
-    theme.addEventListener("change", () => this.cy.style(look()), { signal });
+    theme.addEventListener("change", () => this.cy.style(look(this.#narrow)), { signal });
     this.#place();
     this.#say(null);
   }
@@ -131,11 +131,17 @@ export class Drawing {
         data: { ...data, width, height, inner: width - 12 }, position: where.get(node.key),
       };
     });
+    const names = captions(this.#data.nodes, where, this.#narrow).map(({ key, text, x, y }) => ({
+      data: { id: key, kind: "caption", text, width: 146, height: 16, inner: 180 },
+      position: { x, y }, selectable: false,
+    }));
     const links = this.#data.links.map(({ source, target }) => ({
       data: { id: `link:${source}\n${target}`, source, target },
     }));
-    this.cy.batch(() => this.cy.json({ elements: { nodes, edges: links } }));
-    this.cy.nodes().forEach((each) => each.position(where.get(each.id())));
+    this.cy.batch(() => this.cy.json({ elements: { nodes: [...nodes, ...names], edges: links } }));
+    for (const { data, position } of [...nodes, ...names]) {
+      this.cy.getElementById(data.id).position(position);
+    }
     this.#grow();
   }
 

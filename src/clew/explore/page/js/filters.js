@@ -8,8 +8,9 @@ const OPERATORS = ["=", "!=", "<", "<=", ">", ">=", "contains"];
  * @param {{name: string}[]} columns
  * @param {URLSearchParams} query what is asked for now
  * @param {(asked: Object<string, any>) => void} apply
+ * @param {Node[]} before what stands on the line in front
  */
-export function filterForm(columns, query, apply) {
+export function filterForm(columns, query, apply, before = []) {
   const conditions = h("div", { class: "filters" });
   const names = columns.map((each) => each.name);
   const add = (column = names[0], op = "=", value = "") => conditions.append(
@@ -22,7 +23,7 @@ export function filterForm(columns, query, apply) {
     class: "filters",
     on: { submit: (event) => { event.preventDefault(); apply(asked(form)); } },
   },
-  h("div", { class: "controls" },
+  h("div", { class: "controls" }, before,
     field("text", "Words anywhere", { type: "search", size: 16 }),
     field("from", "From, UTC", { placeholder: "2026-01-01 08:00", size: 17 }),
     field("to", "To, UTC", { placeholder: "2026-01-01 09:00", size: 17 }),

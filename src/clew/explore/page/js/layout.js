@@ -5,13 +5,13 @@
  * On a narrow page layers go from top to bottom, each with up to three nodes in a line.
  */
 
-const ACROSS = 44;
-const DOWN = 16;
+const ACROSS = 36;
+const DOWN = 14;
 const SIZES = {
-  row: [148, 38], group: [148, 38], step: [96, 30],
-  source: [148, 52], sink: [148, 52], named: [132, 44],
+  row: [146, 40], group: [146, 32], step: [86, 28],
+  source: [146, 50], sink: [146, 50], named: [130, 44],
 };
-const NARROW = { width: 104, columns: 3, down: 26 };
+const NARROW = { width: 108, columns: 3, down: 16, beside: 8 };
 
 /** @returns {{width: number, height: number}} of a node */
 export function size(node, narrow) {
@@ -65,11 +65,30 @@ function stacked(layers) {
       const inLine = Math.min(NARROW.columns, layer.length - line * NARROW.columns);
       const column = (i % NARROW.columns) - (inLine - 1) / 2;
       found.set(node.key, {
-        x: column * (NARROW.width + 8), y: top + height / 2 + line * (height + 8),
+        x: column * (NARROW.width + NARROW.beside),
+        y: top + height / 2 + line * (height + NARROW.beside),
       });
     });
     const lines = Math.ceil(layer.length / NARROW.columns);
-    top += lines * (height + 8) + NARROW.down;
+    top += lines * (height + NARROW.beside) + NARROW.down;
   }
   return found;
+}
+
+/**
+ * The names of streams above their layers; on a narrow page there is no room for them.
+ * @param {any[]} nodes
+ * @param {Map<string, {x: number, y: number}>} where
+ * @returns {{key: string, text: string, x: number, y: number}[]}
+ */
+export function captions(nodes, where, narrow) {
+  if (narrow) return [];
+  return layersOf(nodes).flatMap((layer) => {
+    const rows = layer.filter((node) => ["row", "group"].includes(node.kind));
+    const streams = new Set(rows.map((node) => node.stream));
+    if (streams.size !== 1) return [];
+    const top = Math.min(...layer.map((node) => where.get(node.key).y - size(node, false).height / 2));
+    const [stream] = streams;
+    return [{ key: `caption:${layer[0].layer}`, text: stream, x: where.get(rows[0].key).x, y: top - 16 }];
+  });
 }

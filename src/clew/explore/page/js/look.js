@@ -2,7 +2,8 @@
 
 import { colour } from "./theme.js";
 
-export function look() {
+/** @param {boolean} narrow whether layers go from top to bottom */
+export function look(narrow) {
   const font = getComputedStyle(document.body).fontFamily;
   return [
     { selector: "node", style: {
@@ -24,12 +25,17 @@ export function look() {
       "border-color": colour("accent"), "font-weight": 600,
     } },
     { selector: "node[kind = 'sink']", style: { "background-color": colour("accent-soft") } },
+    { selector: "node[kind = 'caption']", style: {
+      "background-opacity": 0, "border-width": 0, color: colour("soft"), "font-size": 12,
+      "text-max-width": 180, "text-wrap": "ellipsis", events: "no",
+    } },
     { selector: "node[?asked]", style: {
       "background-color": colour("accent"), "border-color": colour("accent"),
       color: colour("accent-ink"), "font-weight": 600,
     } },
     { selector: "edge", style: {
-      width: 1.4, "line-color": colour("edge"), "curve-style": "bezier",
+      width: 1.4, "line-color": colour("edge"), "curve-style": "straight",
+      "source-endpoint": narrow ? "0 50%" : "50% 0", "target-endpoint": narrow ? "0 -50%" : "-50% 0",
       "target-arrow-shape": "triangle", "target-arrow-color": colour("edge"), "arrow-scale": 0.8,
     } },
     { selector: ".faint", style: { opacity: 0.22 } },

@@ -4,6 +4,7 @@
  */
 
 import { h } from "./dom.js";
+import { typeWords } from "./types.js";
 import { isNumeric, shown } from "./value.js";
 import { rowKey, rowLabel } from "./words.js";
 
@@ -60,7 +61,7 @@ export class RowTable {
     const cells = columns.map((column) => h("th", {
       scope: "col", class: numeric.has(column) && "number",
       "aria-sort": this.how.sorted?.(column) ?? null,
-    }, this.how.header?.(column) ?? column.name, column.type && h("small", {}, column.type)));
+    }, this.how.header?.(column) ?? column.name, column.type && h("small", { title: column.type }, typeWords(column.type))));
     const act = this.how.actions && h("th", { scope: "col" },
       h("span", { class: "hidden-text" }, "Questions"));
     this.head.replaceChildren(...[act, ...cells].filter(Boolean));

@@ -17,6 +17,7 @@ import { pairs } from "./value.js";
 import { count, duration, listing, rowLabel } from "./words.js";
 
 const LIMIT = 200;
+const TITLE = { backward: "Why is this row here?", forward: "What did this row do?" };
 const VERB = { backward: "was made from", forward: "took part in" };
 const NONE = {
   backward: "no other row that the store knows",
@@ -35,7 +36,7 @@ export class TraceView {
     this.stream = this.query.get("stream") ?? "";
     this.row = this.query.get("row") ?? "";
     this.highlights = new Highlights(this.root, this.signal);
-    this.headline = h("h1", { tabindex: -1 }, "…");
+    this.headline = h("h1", { tabindex: -1 }, TITLE[this.direction]);
     this.trail = h("div", {}, crumbs(this.stream));
     this.chips = h("div", { class: "row" });
     this.answer = new Section("The answer");

@@ -5,7 +5,7 @@ import { h } from "./dom.js";
 import { Drawing } from "./drawing.js";
 import { address, go } from "./route.js";
 import { Section } from "./section.js";
-import { count, lastPart, number } from "./words.js";
+import { clock, count, lastPart, number } from "./words.js";
 
 const VIEW = { backward: "why", forward: "forward" };
 
@@ -73,15 +73,17 @@ function asked(node) {
   return { stream: node.stream, row: node.id };
 }
 
-/** What stands in a node: what fits, from the end of a file's name on. */
+/** What stands in a node: what a row is called, and its time or stream. */
 function text(node) {
   if (node.kind === "group") return `${number(node.count)} more`;
-  const label = node.kind === "row" ? lastPart(node.label) : node.label;
-  return node.kind === "row" && node.detail ? `${cut(label)}\n${cut(node.detail)}` : cut(label);
+  if (node.kind === "step") return cut(node.label, 13);
+  return `${cut(lastPart(node.label), 19)}\n${node.time ? clock(node.time) : cut(node.stream, 19)}`;
 }
 
-function cut(label) {
-  return label.length > 21 ? `${label.slice(0, 9)}…${label.slice(-10)}` : label;
+/** Leave out the middle of what is too long: ends tell rows apart. */
+function cut(label, most) {
+  if (label.length <= most) return label;
+  return `${label.slice(0, Math.ceil(most / 2) - 1)}…${label.slice(-Math.floor(most / 2))}`;
 }
 
 function tell(node) {

@@ -125,9 +125,8 @@ class Page {
       this.query.get("order_by") ?? "",
       { on: { change: (event) => this.#go({ order_by: event.target.value, offset: 0 }) } });
     return h("div", { class: "card" },
-      h("div", { class: "controls" }, h("label", {}, "Stream", picker),
-        h("label", { class: "only-narrow" }, "Order", order)),
-      filterForm(columns, this.query, (asked) => this.#apply(asked)));
+      filterForm(columns, this.query, (asked) => this.#apply(asked),
+        [h("label", {}, "Stream", picker), h("label", { class: "only-narrow" }, "Order", order)]));
   }
 
   #apply(asked) {

@@ -81,6 +81,8 @@ ANSWERS = {
     "export_n": ["export", "prov", "accidents", "pos=5", "--format", "prov-n"],
     "export_csv": ["export", "prov", "reports", "part-0.parquet:3", "--forward", "--format", "csv"],
     "help_export": ["export", "--help"],
+    "compare": ["compare", "prov", "stopped", "n=2,car=7", "car=7,n=1"],
+    "help_compare": ["compare", "--help"],
     "help_assertions": ["assertions", "--help"],
     "help_estimate": ["estimate", "--help"],
     "help_unfold": ["unfold", "--help"],

@@ -41,6 +41,9 @@ def test_a_row_is_expired_once_the_watermark_is_a_window_past_it(prov: clew.Prov
     assert status == {1: "expired", 2: "expired", 3: "alive"}
     assert [row["rid"] for row in prov.expired("readings")] == [1, 2]
     assert [row["rid"] for row in prov.alive("readings")] == [3]
+    [row] = prov.alive("readings")
+    found = prov.expiry("readings", row)
+    assert (found.expires, found.watermark) == (at("12:02:15"), at("12:02:00"))
     assert prov.alive("readings", limit=1).total == 1
     assert len(prov.expired("summed")) == len(prov.rows("summed")), "nothing is made of results"
 
@@ -146,7 +149,11 @@ def test_the_command_line(prov: clew.Provenance, capsys: pytest.CaptureFixture[s
         return out + err
 
     path = prov.path
-    assert said("status", path, "readings", "rid=1") == "expired, nothing more will follow\n"
+    assert said("status", path, "readings", "rid=1") == (
+        "expired, nothing more will follow\n"
+        "expired once the watermark is past 2026-01-01T12:00:45Z; it is 2026-01-01T12:02:00Z\n"
+        "`summed` keeps rows for 40 s of event time\n"
+    )
     assert said("rows", path, "readings", "--alive").splitlines()[1].split()[2] == "3"
     assert said("live", path).startswith("live (operator), at 2026-01-01T12:02:00Z: ")
     assert said("verify-live", path).rstrip().endswith("0 violations")

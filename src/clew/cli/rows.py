@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from clew.cli.output import HINT, limit_of, print_json, print_lines
 from clew.cli.parser import ROW_HELP, add_command, add_json, add_limit
-from clew.query.trace import STATUS
 
 if TYPE_CHECKING:
     import argparse
@@ -21,11 +20,11 @@ def add(commands: Any) -> None:
 
 
 def _status(provenance: Provenance, options: argparse.Namespace) -> None:
-    status = provenance.status(options.stream, options.row)
+    found = provenance.expiry(options.stream, options.row)
     if options.json:
-        print_json({"stream": options.stream, "status": status})
+        print_json(found.to_dict())
     else:
-        print(STATUS[status])
+        print_lines(found.lines())
 
 
 def _erase(provenance: Provenance, options: argparse.Namespace) -> None:
@@ -44,7 +43,7 @@ def _add_status(commands: Any) -> None:
         commands,
         "status",
         _status,
-        "say whether a row may still take part in results",
+        "say whether a row may still take part in results, and until when",
         "clew status prov/ reports part-0.parquet:17",
     )
     parser.add_argument("stream", metavar="STREAM", help="the stream of the row")

@@ -59,6 +59,27 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
+class Hold:
+    """How a query holds rows of a source: what must happen before they are expired for it.
+
+    Attributes:
+        query: The query.
+        micros: How far its watermark must be beyond a row's event time; None if nothing says.
+        watermark_us: How far its watermark is; None if it has none yet.
+        waits: Rows wait in its state, so the watermark matters.
+        by_arrival: It must have read a row as well.
+        why: Why there is no bound, if there is none.
+    """
+
+    query: str
+    micros: int | None
+    watermark_us: int | None
+    waits: bool
+    by_arrival: bool
+    why: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Reads:
     """What a query has read: ranges of positions in segments; all of a segment for a file."""
 
@@ -135,6 +156,30 @@ class Horizon:
             if bound["by_arrival"]:
                 read_by.append(query)
         return Limit(before, tuple(read_by))
+
+    def holds(self, stream: str) -> tuple[Hold, ...]:
+        """Say how each query that may still make something of a stream holds its rows."""
+        found = []
+        for query in self.readers(stream):
+            if self._has_ended(query):
+                continue
+            bound = self._snapshot.streams[query].bounds.get(stream) or {}
+            why = tuple(bound.get("why") or ())
+            if not bound:
+                why = ("the store does not say for how long it keeps rows",)
+            elif bound["by_arrival"] and self.repeats(stream):
+                why = (*why, "equal rows are one row here, so it may come again at any time")
+            found.append(
+                Hold(
+                    query,
+                    None if why else bound.get("micros"),
+                    self._watermark_us(query) or None,
+                    bool(bound.get("waits")),
+                    bool(bound.get("by_arrival")),
+                    why,
+                )
+            )
+        return tuple(found)
 
     def _has_ended(self, query: str) -> bool:
         """Tell whether a query was a batch that is done: it reads nothing more."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 from clew.exceptions import RowNotFoundError
 from clew.query.content import Question, fetch
 from clew.query.find import why_not_found
-from clew.query.path import paths
+from clew.query.path import paths, steps_between
 from clew.query.row import Content, Rows
 from clew.query.status import status_of
 from clew.query.trace import Trace
@@ -22,14 +22,31 @@ if TYPE_CHECKING:
 
     from clew.model import Exactness, Status
     from clew.query.scope import Direction, Route
+    from clew.query.trace import Look
     from clew.query.walk import Reached, Walk
     from clew.store.records import Batch
 
 
 def answer(
-    question: Question, route: Route, stream: str, start: pa.Table, walked: Walk, began: float
+    question: Question,
+    route: Route,
+    stream: str,
+    start: pa.Table,
+    walked: Walk,
+    began: float,
+    look: Look | None = None,
 ) -> Trace:
-    """Put together what a walk found, with the content of its rows."""
+    """Put together what a walk found, with the content of its rows.
+
+    Args:
+        question: The state of the store.
+        route: The streams that were passed.
+        stream: The stream of the rows asked about.
+        start: Their ids.
+        walked: What was found.
+        began: When the question was asked.
+        look: Looks up the content of rows on the way, once somebody wants to see them.
+    """
     asked = _start(question, route, stream, start, walked)
     ends = [_end(question, *each) for each in sorted(walked.ends.items())]
     return Trace(
@@ -45,6 +62,8 @@ def answer(
         _tables=tuple(walked.hops),
         status=_status(question, route, asked, ends),
         runs=tuple(sorted({(each.writer, each.run) for each in walked.batches})),
+        steps=steps_between(question.snapshot, walked.passed),
+        _look=look,
     )
 
 
@@ -93,7 +112,7 @@ def _start(question: Question, route: Route, stream: str, start: pa.Table, walke
     if route.direction == "backward" and route.ends is None:
         content = fetch(question, stream, start, walked.first or None)  # all edges were found
     else:
-        content = _content(question, stream, start, walked.first)
+        content = content_of(question, stream, start, walked.first)
     if question.snapshot.writer(stream) is not None and walked.lost.num_rows:
         lost = set(zip(*(walked.lost.column(name).to_pylist() for name in "ab"), strict=True))
         refuse_unknown(question, content, lost)
@@ -114,10 +133,12 @@ def _end(question: Question, stream: str, reached: Reached) -> Content:
     ids = pa.concat_tables(reached.ids)
     if len(reached.ids) > 1:
         ids = ids.group_by(ids.column_names).aggregate([])
-    return _content(question, stream, ids, reached.batches)
+    return content_of(question, stream, ids, reached.batches)
 
 
-def _content(question: Question, stream: str, ids: pa.Table, among: Collection[Batch]) -> Content:
+def content_of(
+    question: Question, stream: str, ids: pa.Table, among: Collection[Batch] = ()
+) -> Content:
     """Look up the content of rows, first in the batches that are likely to hold it.
 
     The copies of a source row are equal, so the batches of its edges will do. A derived row may

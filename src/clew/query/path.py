@@ -1,11 +1,13 @@
-"""The operators that an answer passed, as one line per way from a source to a sink.
+"""The operators that an answer passed: as lines from a source to a sink, and as a graph.
 
 A writer's graph is kept as plain data: nodes with their inputs. A line follows the inputs from the
 sink up to the node that stands for the source, and is written in the order in which rows travel.
+`steps_between` has the same nodes without writing out every way, of which there may be very many.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,9 +15,40 @@ if TYPE_CHECKING:
 
     from clew.store.reader import Snapshot
 
+_Nodes = dict[int, "Mapping[str, Any]"]
+
 ARROW = " -> "
 MAX_WAYS = 16
 """How many ways between one source and one sink are written out."""
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The operators between a stream and one of the streams that its rows were made from.
+
+    Attributes:
+        sink: The stream of the derived rows.
+        source: The stream of the rows they were made from.
+        writer: The query whose operators these are; None if the store does not know it.
+        kinds: The kind of each operator, by its number in the query.
+        labels: Its parameters as text; empty if it has none.
+        arcs: Which operator hands rows to which; None stands for the source at the beginning of
+            an arc and for the sink at its end.
+        bound_us: For how many microseconds a source row may take part, if that is known.
+    """
+
+    sink: str
+    source: str
+    writer: str | None = None
+    kinds: Mapping[int, str] = field(default_factory=dict)
+    labels: Mapping[int, str] = field(default_factory=dict)
+    arcs: frozenset[tuple[int | None, int | None]] = frozenset()
+    bound_us: int | None = None
+
+
+def steps_between(snapshot: Snapshot, passed: Iterable[tuple[str, str]]) -> tuple[Steps, ...]:
+    """Describe the operators between pairs of sink and source streams, as graphs."""
+    return tuple(_steps(snapshot, sink, source) for sink, source in sorted(passed))
 
 
 def paths(snapshot: Snapshot, passed: Iterable[tuple[str, str]]) -> tuple[str, ...]:
@@ -41,7 +74,45 @@ def _in_travel_order(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
     return ordered
 
 
-def _ways(snapshot: Snapshot, sink: str, source: str) -> list[str]:
+def _steps(snapshot: Snapshot, sink: str, source: str) -> Steps:
+    nodes, top, targets = _part_of_graph(snapshot, sink, source)
+    useful = _leads_to(nodes, targets)
+    arcs: set[tuple[int | None, int | None]] = set()
+    seen: set[int] = set()
+    todo: list[tuple[int, int | None]] = [(top, None)] if top is not None else []
+    while todo:
+        number, reader = todo.pop()
+        if number in targets:
+            arcs.add((None, reader))
+        elif number in useful:
+            here = reader if _names(nodes[number], sink) else number
+            arcs.update({(number, reader)} if here == number else ())
+            if number not in seen:
+                seen.add(number)
+                todo += [(each, here) for each in nodes[number].get("inputs", ())]
+    met = {each for each, _ in arcs if each is not None}
+    writer = snapshot.writer(sink)
+    return Steps(
+        sink,
+        source,
+        writer,
+        {each: str(nodes[each]["kind"]) for each in sorted(met)},
+        {each: str(nodes[each].get("label") or "") for each in sorted(met)},
+        frozenset(arcs),
+        _bound(snapshot, writer, source),
+    )
+
+
+def _bound(snapshot: Snapshot, writer: str | None, source: str) -> int | None:
+    record = snapshot.streams.get(writer) if writer is not None else None
+    found = (record.bounds.get(source) or {}).get("micros") if record is not None else None
+    return found if isinstance(found, int) else None
+
+
+def _part_of_graph(
+    snapshot: Snapshot, sink: str, source: str
+) -> tuple[_Nodes, int | None, set[int | None]]:
+    """Return a query's nodes, the one that makes the sink's rows, and those of the source."""
     writer = snapshot.writer(sink)
     record = snapshot.streams.get(writer) if writer is not None else None
     graph: Mapping[str, Any] = record.graph if record is not None else {}
@@ -50,6 +121,11 @@ def _ways(snapshot: Snapshot, sink: str, source: str) -> list[str]:
     targets = {node["id"] for node in nodes.values() if _stands_for(node, source)}
     if snapshot.is_named(source):
         targets = {_node_of(snapshot, graph, source)}
+    return nodes, top, targets
+
+
+def _ways(snapshot: Snapshot, sink: str, source: str) -> list[str]:
+    nodes, top, targets = _part_of_graph(snapshot, sink, source)
     found: list[str] = []
     for way in _climb(nodes, top, targets):
         if len(found) == MAX_WAYS:

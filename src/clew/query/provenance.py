@@ -22,11 +22,13 @@ from clew.exceptions import (
 )
 from clew.live.horizon import horizon_of
 from clew.query.about import About, describe_store
-from clew.query.answer import answer, lacking_edges, refuse_unknown
+from clew.query.answer import answer, content_of, lacking_edges, refuse_unknown
 from clew.query.assertions import Assertions, Recording, assertions, recordings
 from clew.query.choose import Choice, Filter
+from clew.query.compare import Comparison, compare
 from clew.query.content import Question, fetch, ids_table, places_of, select
 from clew.query.erase import Erased, erase_content
+from clew.query.expiry import Expiry, expiries
 from clew.query.find import find
 from clew.query.row import Row, Rows
 from clew.query.scope import plan_route
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     from clew.query.choose import Operator
     from clew.query.find import RowLike
     from clew.query.replay import Replay
+    from clew.query.row import Content
     from clew.query.scope import Direction
 
 _LIMIT = 1000
@@ -97,6 +100,7 @@ class Provenance:
         self._edges = EdgeReader(self._engine)
         self._graphs: dict[str, LiveGraph] = {}
         self._following = threading.Lock()
+        self._is_closed = False
 
     @property
     def path(self) -> str:
@@ -277,6 +281,42 @@ class Provenance:
             refuse_named(question, stream)
             content = fetch(question, stream, ids_table(find(question, stream, row)))
             return status_of(question, [content])
+
+    def expiry(self, stream: str, row: RowLike) -> Expiry:
+        """Say whether a row may still take part in results, and until when.
+
+        Args:
+            stream: The stream of the row.
+            row: The row, as in `backward`.
+
+        Returns:
+            The status, the event time that the watermark must pass for the row to be expired, and
+            the watermark; or why there is no such time.
+
+        Raises:
+            UnknownStreamError: The store has no such stream.
+            RowNotFoundError: The store has no such row.
+            QueryError: It cannot be told which row is meant, or it is inside a query.
+        """
+        with self._ask(stream) as question:
+            refuse_named(question, stream)
+            [found] = find(question, stream, row)
+            return expiries(question, fetch(question, stream, ids_table([found])))[0]
+
+    def compare(self, stream: str, row: RowLike, other: RowLike) -> Comparison:
+        """Compare what two rows of a stream were made from.
+
+        Args:
+            stream: The stream of both rows.
+            row: The one, as in `backward`.
+            other: The other.
+
+        Raises:
+            UnknownStreamError: The store has no such stream.
+            RowNotFoundError: The store has no such row.
+            QueryError: It cannot be told which rows are meant.
+        """
+        return compare(self.backward(stream, row), self.backward(stream, other))
 
     def alive(self, stream: str, limit: int | None = _LIMIT) -> Rows:
         """Find the rows of a stream that may still take part in results.
@@ -602,8 +642,16 @@ class Provenance:
                 pairs = list(zip(*columns, strict=True))
             retrieve(self._store.root, name, node, Selection(ids=pairs))
 
+    def _look(self, stream: str, ids: pa.Table) -> Content | None:
+        """Look up rows on the way of an earlier answer; None once the store is closed."""
+        if self._is_closed:
+            return None
+        with self._ask(stream) as question:
+            return content_of(question, stream, ids)
+
     def close(self) -> None:
         """Stop following queries, and free what the store holds in memory."""
+        self._is_closed = True
         with self._following:
             graphs = list(self._graphs.values())
             self._graphs.clear()
@@ -658,6 +706,6 @@ class Provenance:
                     if name not in asked
                 }
                 if not lacking:
-                    return answer(question, route, stream, start, walked, began)
+                    return answer(question, route, stream, start, walked, began, self._look)
             asked |= lacking.keys()
             self._look_up(stream, lacking)

@@ -369,7 +369,7 @@ def _show(rows: Sequence[Row], contents: Sequence[Content]) -> list[show.Line]:
     columns = list(dict.fromkeys(name for each in contents for name in each.columns))
     several = len(contents) > 1
     timed = any(row.time is not None for row in rows)
-    short = _short_labels(rows)
+    short = short_labels(rows)
     header = [*(["stream"] if several else []), "row", *(["time"] if timed else []), *columns]
     cells = [
         [
@@ -387,7 +387,7 @@ def _clock(row: Row) -> str:
     return "" if row.time is None else show.iso(row.time)
 
 
-def _short_labels(rows: Sequence[Row]) -> dict[RowId, str]:
+def short_labels(rows: Sequence[Row]) -> dict[RowId, str]:
     """Name segments by their last path part, if that tells the segments of a stream apart."""
     segments = {(row.stream, row.segment) for row in rows if row.position is not None}
     short = {(stream, (segment or "").rsplit("/", 1)[-1]) for stream, segment in segments}

@@ -83,7 +83,7 @@ class Stream:
         if self.watermark is not None:
             parts.append(f"watermark {show.iso(self.watermark)}")
         if self.bounds:
-            parts.append(f"U {_until(self.bound)}")
+            parts.append(f"U {until(self.bound)}")
         if self.gaps:
             parts.append(show.count(len(self.gaps), "gap"))
         if self.feeds:
@@ -178,15 +178,15 @@ def _cells(stream: Stream) -> list[str]:
         exactness or "-",
         *("-" if each is None else f"{each:,}" for each in numbers),
         "-" if stream.watermark is None else show.iso(stream.watermark),
-        _until(stream.bound) if stream.bounds else "-",
+        until(stream.bound) if stream.bounds else "-",
     ]
 
 
-def _until(bound: dt.timedelta | None) -> str:
+def until(bound: dt.timedelta | None) -> str:
     """Write a bound with the largest unit that it is a whole number of.
 
     Examples:
-        >>> _until(dt.timedelta(seconds=150))
+        >>> until(dt.timedelta(seconds=150))
         '150 s'
     """
     if bound is None:

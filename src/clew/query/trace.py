@@ -16,15 +16,21 @@ from clew.query import show
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Callable, Iterable
 
     import pandas as pd
     import pyarrow as pa
 
     from clew.export import Form, ProvForm
     from clew.model import Exactness, Status
-    from clew.query.row import Rows
+    from clew.query.drawing import Drawing
+    from clew.query.path import Steps
+    from clew.query.row import Content, Rows
     from clew.query.scope import Direction
     from clew.store.records import Gap
+
+    Look = Callable[[str, pa.Table], Content | None]
+    """Looks up the content of rows of a stream by their ids; None if it cannot any more."""
 
 _SHOWN = 20
 
@@ -52,6 +58,7 @@ class Trace:
         scope: The streams that the answer was kept to, if any.
         status: Forward: `alive` if more results may follow, `expired` if none will.
         runs: The queries, each with its runs, that made the edges of the answer.
+        steps: The operators passed, as a graph for each pair of streams.
     """
 
     direction: Direction
@@ -66,6 +73,12 @@ class Trace:
     _tables: tuple[pa.Table, ...]
     status: Status | None = None
     runs: tuple[tuple[str, str], ...] = ()
+    steps: tuple[Steps, ...] = ()
+    _look: Look | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The store cannot travel with the answer to another process.
+        return {**self.__dict__, "_look": None}
 
     @property
     def complete(self) -> bool:
@@ -81,6 +94,16 @@ class Trace:
     def results(self) -> Rows:
         """The rows on the side of the results: forward those found, backward those asked about."""
         return self.rows if self.direction == "forward" else self.start
+
+    @property
+    def hop_tables(self) -> tuple[pa.Table, ...]:
+        """The edges followed as Arrow tables, level by level."""
+        return self._tables
+
+    @property
+    def look(self) -> Look | None:
+        """Looks up rows on the way, whose content is not in the answer."""
+        return self._look
 
     @cached_property
     def hops(self) -> tuple[tuple[Edge, ...], ...]:
@@ -157,6 +180,25 @@ class Trace:
             "gaps": [gap.to_dict() for gap in self.gaps],
             "seconds": self.seconds,
         }
+
+    def drawing(
+        self, limit: int = 200, depth: int | None = None, expand: Iterable[str] = ()
+    ) -> Drawing:
+        """Return the answer as a drawing in layers: source rows, steps, results.
+
+        What is large is grouped: the first five rows are shown, and how many more there are.
+
+        Args:
+            limit: At most so many nodes.
+            depth: Draw only rows so many edges away from those asked about; None for all.
+            expand: The keys of groups to show more of, as far as the limit allows.
+
+        Raises:
+            QueryError: The limit or the depth is too small.
+        """
+        from clew.query.drawing import draw
+
+        return draw(self, limit, depth, tuple(expand))
 
     def to_prov(self, form: ProvForm = "prov-json") -> str:
         """Return the answer as W3C PROV: rows are entities, queries are activities.

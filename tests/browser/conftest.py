@@ -1,0 +1,95 @@
+"""A browser, a demo store, and pages that watch themselves; only `make test-browser` asks for them.
+
+A page fails its test when it logs an error, lets an exception escape, asks another host, or opens
+a dialog, whatever else the test looks at.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from browser.serving import serving
+from store.road import build_road
+
+_BROWSER = os.environ.get("CLEW_TEST_BROWSER")
+
+if _BROWSER is None:
+    collect_ignore_glob = ["test_*.py"]
+else:
+    from playwright.sync_api import sync_playwright
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Browser, Page
+
+    from browser.serving import Show
+
+WIDE = {"width": 1280, "height": 900}
+NARROW = {"width": 390, "height": 844}
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    with sync_playwright() as driver:
+        # Chromium's own sandbox does not start as root, e.g. in a container.
+        arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+        browser = driver.chromium.launch(executable_path=_BROWSER, args=arguments)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def settings(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """What the browser is like; a test changes it with `indirect`."""
+    return {"viewport": WIDE, "color_scheme": "light", **getattr(request, "param", {})}
+
+
+@pytest.fixture
+def page(chromium: Browser, settings: dict[str, Any]) -> Iterator[Page]:
+    """A page that takes note of whatever goes wrong in it."""
+    context = chromium.new_context(**settings)
+    context.set_default_timeout(20_000)
+    page = context.new_page()
+    wrong: list[str] = []
+    page.on("console", lambda said: said.type == "error" and wrong.append(said.text))
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("dialog", lambda dialog: wrong.append(f"dialog: {dialog.message}"))
+    page.on("request", lambda asked: _is_here(asked.url) or wrong.append(f"asked {asked.url}"))
+    yield page
+    context.close()
+    assert wrong == []
+
+
+def _is_here(url: str) -> bool:
+    return url.startswith(("http://127.0.0.1:", "blob:http://127.0.0.1:", "data:"))
+
+
+@pytest.fixture
+def show() -> Iterator[Show]:
+    """Serve a store; returns the page's address."""
+    with serving() as show:
+        yield show
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The store of `make demo`, of fewer cars."""
+    folder = tmp_path_factory.mktemp("demo") / "clew-demo"
+    command = [sys.executable, "-m", "clew", "demo", "--folder", str(folder), "--cars", "1000"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return folder / "prov"
+
+
+@pytest.fixture
+def road(tmp_path: Path) -> Path:
+    """The small store of most tests."""
+    return build_road(tmp_path / "prov").root

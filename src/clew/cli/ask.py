@@ -6,14 +6,23 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from clew.cli.output import HINT, limit_of, print_json, print_lines
-from clew.cli.parser import add_command, add_json, add_limit, add_pipeline, add_question
+from clew.cli.parser import (
+    add_command,
+    add_json,
+    add_limit,
+    add_pipeline,
+    add_question,
+    whole_number,
+)
 from clew.export import FORMS, chunks
+from clew.query.choose import parse_filter
 from clew.query.stream import lines as stream_lines
 
 if TYPE_CHECKING:
     import argparse
 
     from clew.query.provenance import Provenance
+    from clew.query.row import Rows
     from clew.query.trace import Trace
 
 
@@ -41,12 +50,45 @@ def _rows(provenance: Provenance, options: argparse.Namespace) -> None:
         ask = provenance.alive if options.alive else provenance.expired
         found = ask(options.stream, limit)
     else:
-        found = provenance.rows(options.stream, options.where, limit, options.order_by)
+        found = _chosen(provenance, options, limit)
     if options.json:
-        left_out = found.total - len(found)
-        print_json({"rows": found.to_dicts(), "total": found.total, "left_out": left_out})
+        print_json(found.to_dict())
     else:
         print_lines(found.lines(limit, HINT))
+
+
+def _chosen(provenance: Provenance, options: argparse.Namespace, limit: int | None) -> Rows:
+    wanted = [parse_filter(each) for each in options.filter]
+    return provenance.rows(
+        options.stream,
+        options.where,
+        limit,
+        options.order_by,
+        filters=[(each.column, each.op, each.value) for each in wanted],
+        since=options.since,
+        until=options.until,
+        id=options.id,
+        text=options.text,
+        sort=options.sort,
+        descending=options.descending,
+        offset=options.offset,
+    )
+
+
+def _about(provenance: Provenance, options: argparse.Namespace) -> None:
+    about = provenance.about()
+    if options.json:
+        print_json(about.to_dict())
+    else:
+        print_lines(about.lines())
+
+
+def _flow(provenance: Provenance, options: argparse.Namespace) -> None:
+    flow = provenance.flow()
+    if options.json:
+        print_json(flow.to_dict())
+    else:
+        print_lines(flow.lines())
 
 
 def _trace(provenance: Provenance, options: argparse.Namespace) -> None:
@@ -78,6 +120,14 @@ def _add_streams(commands: Any) -> None:
         commands, "streams", _streams, "list the streams of a store", "clew streams prov/"
     )
     add_json(parser)
+    parser = add_command(
+        commands, "about", _about, "say what a store is and how much it holds", "clew about prov/"
+    )
+    add_json(parser)
+    parser = add_command(
+        commands, "flow", _flow, "show the queries of a store, step by step", "clew flow prov/"
+    )
+    add_json(parser)
 
 
 def _add_rows(commands: Any) -> None:
@@ -93,6 +143,7 @@ def _add_rows(commands: Any) -> None:
         "--where", metavar="SQL", help="a condition over the columns, in DuckDB SQL"
     )
     parser.add_argument("--order-by", metavar="SQL", help="what to order by instead of the time")
+    _add_choice(parser)
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
         "--alive", action="store_true", help="only rows that may still take part in results"
@@ -102,6 +153,30 @@ def _add_rows(commands: Any) -> None:
     )
     add_limit(parser)
     add_json(parser)
+
+
+def _add_choice(parser: Any) -> None:
+    """Add what can be said of rows without SQL."""
+    parser.add_argument(
+        "--filter",
+        metavar="CONDITION",
+        action="append",
+        default=[],
+        help='a column, a comparison and a value, e.g. "n >= 4" or "place contains north"',
+    )
+    for name, text in {
+        "--since": "only rows with this event time or a later one",
+        "--until": "only rows with this event time or an earlier one",
+        "--id": "only rows whose id begins so, or at segment:position",
+        "--text": "only rows with this text in some column",
+        "--sort": "order by this column",
+    }.items():
+        metavar = {"--since": "TIME", "--until": "TIME", "--sort": "COLUMN"}.get(name, "TEXT")
+        parser.add_argument(name, metavar=metavar, help=text)
+    parser.add_argument("--descending", action="store_true", help="order the other way round")
+    parser.add_argument(
+        "--offset", metavar="N", type=whole_number, default=0, help="leave out the first N rows"
+    )
 
 
 def _add_trace(commands: Any, name: str, help_text: str, row: str) -> None:

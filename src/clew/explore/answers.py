@@ -120,10 +120,15 @@ class EdgeAnswer(Answer):
     source_id: str
 
 
+Direction = Literal["backward", "forward"]
+Exactness = Literal["exact", "superset", "coarse"]
+Status = Literal["alive", "expired"]
+
+
 class TraceAnswer(Answer):
     """Where rows came from or what they led to, as `Trace.to_dict` has it."""
 
-    direction: Literal["backward", "forward"]
+    direction: Direction
     stream: str
     scope: list[str] | None
     start: list[RowAnswer]
@@ -132,8 +137,123 @@ class TraceAnswer(Answer):
     by_stream: dict[str, int]
     edges: list[EdgeAnswer]
     path: list[str]
-    exactness: Literal["exact", "superset", "coarse"]
-    status: Literal["alive", "expired"] | None
+    exactness: Exactness
+    status: Status | None
     complete: bool
     gaps: list[GapAnswer]
     seconds: float
+
+
+class ReachedAnswer(RowAnswer):
+    """A result, and whether it may lead to more; null for a row inside a query."""
+
+    status: Status | None
+    expires: str | None = Field(description="the event time that the watermark must pass")
+
+
+class ForwardAnswer(TraceAnswer):
+    """What rows led to."""
+
+    rows: list[ReachedAnswer]  # type: ignore[assignment]
+
+
+class ExpiryAnswer(Answer):
+    """Whether a row may still take part in results, as `Expiry.to_dict` has it."""
+
+    stream: str
+    id: str
+    status: Status
+    expires: str | None = Field(description="the event time that the watermark must pass")
+    watermark: str | None
+    why: str
+    query: str | None
+
+
+class LinkAnswer(Answer):
+    """A line from one node to another, in the direction in which rows travel."""
+
+    source: str
+    target: str
+
+
+class NodeAnswer(Answer):
+    """A row, several rows, or a step."""
+
+    key: str
+    kind: Literal["row", "group", "step"]
+    layer: int
+    place: int
+    stream: str
+    id: str | None
+    label: str
+    detail: str
+    count: int | None
+    asked: bool
+    time: str | None
+
+
+class DrawingAnswer(Answer):
+    """An answer in layers, as `Drawing.to_dict` has it."""
+
+    direction: Direction
+    nodes: list[NodeAnswer]
+    links: list[LinkAnswer]
+    edges: list[tuple[str, str]] = Field(description="keys of a sink row and of a source row")
+    layers: int
+    rows: int
+    shown: int
+    left_out: int
+    beyond: int
+
+
+class FlowNodeAnswer(Answer):
+    """A stream or a step, as `FlowNode.to_dict` has it."""
+
+    key: str
+    kind: Literal["source", "step", "named", "sink"]
+    stream: str | None
+    writer: str | None
+    label: str
+    detail: str
+    layer: int
+    place: int
+    rows: int | None
+    edges: int | None
+    batches: int | None
+    last_batch: int | None
+    committed: str | None
+    watermark: str | None
+    lag_seconds: float | None
+    bound: float | None
+    why: str | None
+    capture: str | None
+    exactness: str | None
+
+
+class FlowAnswer(Answer):
+    """All queries as one flow."""
+
+    nodes: list[FlowNodeAnswer]
+    links: list[LinkAnswer]
+
+
+class CountsAnswer(Answer):
+    """How many source rows are shared and apart."""
+
+    common: int
+    only_left: int
+    only_right: int
+
+
+class ComparisonAnswer(Answer):
+    """Two results side by side, as `Comparison.to_dict` has it."""
+
+    stream: str
+    left: RowAnswer
+    right: RowAnswer
+    common: list[RowAnswer]
+    only_left: list[RowAnswer]
+    only_right: list[RowAnswer]
+    counts: CountsAnswer
+    exactness: Exactness
+    complete: bool

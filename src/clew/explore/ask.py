@@ -10,9 +10,16 @@ from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from clew.exceptions import QueryError
-from clew.explore.answers import TraceAnswer
+from clew.explore.answers import (
+    ComparisonAnswer,
+    DrawingAnswer,
+    ExpiryAnswer,
+    ForwardAnswer,
+    TraceAnswer,
+)
 from clew.explore.failures import FAILURES, again_if_stale
 from clew.explore.parameters import (
+    MAX_NODES,
     SHOWN,
     Direction,
     Intermediate,
@@ -55,7 +62,7 @@ def backward(
     return answer(trace_of(provenance, "backward", stream, row, scope, intermediate).to_dict(limit))
 
 
-@router.get("/forward", response_model=TraceAnswer)
+@router.get("/forward", response_model=ForwardAnswer)
 def forward(
     provenance: Opened,
     stream: StreamName,
@@ -66,6 +73,45 @@ def forward(
 ) -> JSONResponse:
     """Find the results that a row took part in, so far."""
     return answer(trace_of(provenance, "forward", stream, row, scope, intermediate).to_dict(limit))
+
+
+@router.get("/status", response_model=ExpiryAnswer)
+def status(provenance: Opened, stream: StreamName, row: RowText) -> JSONResponse:
+    """Say whether a row may still take part in results, and until when."""
+    return answer(again_if_stale(lambda: provenance.expiry(stream, row).to_dict()))
+
+
+@router.get("/drawing", response_model=DrawingAnswer)
+def drawing(
+    provenance: Opened,
+    direction: Direction,
+    stream: StreamName,
+    row: RowText,
+    scope: Scope = None,
+    intermediate: Intermediate = False,
+    depth: Annotated[int | None, Query(description="so many hops at most", ge=1, le=1_000)] = None,
+    limit: Annotated[
+        int, Query(description="at most so many nodes", ge=1, le=MAX_NODES)
+    ] = MAX_NODES,
+    expand: Annotated[list[str] | None, Query(description="keys of groups to show more of")] = None,
+) -> JSONResponse:
+    """Draw an answer in layers, in the direction in which rows travel."""
+    trace = trace_of(provenance, direction, stream, row, scope, intermediate)
+    drawn = again_if_stale(lambda: trace.drawing(limit=limit, depth=depth, expand=expand or ()))
+    return answer(drawn.to_dict())
+
+
+@router.get("/compare", response_model=ComparisonAnswer)
+def compare(
+    provenance: Opened,
+    stream: StreamName,
+    row: RowText,
+    other: Annotated[str, Query(description="the other row", min_length=1, max_length=4_000)],
+    limit: Limit = SHOWN,
+) -> JSONResponse:
+    """Compare two results by the source rows behind them."""
+    found = again_if_stale(lambda: provenance.compare(stream, row, other))
+    return answer(found.to_dict(limit))
 
 
 @router.get("/export", response_class=StreamingResponse)

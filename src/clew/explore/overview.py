@@ -7,14 +7,13 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse
 
-from clew.explore.answers import RowsAnswer, StoreAnswer, StreamsAnswer
+from clew.explore.answers import FlowAnswer, RowsAnswer, StoreAnswer, StreamsAnswer
 from clew.explore.failures import FAILURES, RefusedError, again_if_stale
 from clew.explore.parameters import MAX_ROWS, Opened, StreamName, answer
 
 router = APIRouter(prefix="/api", tags=["store"], responses=FAILURES)
 
 _Operator = Literal["=", "!=", "<", "<=", ">", ">=", "contains"]
-_Text = Annotated[str | None, Query(max_length=1_000)]
 
 
 @router.get("/store", response_model=StoreAnswer)
@@ -27,6 +26,12 @@ def store(provenance: Opened) -> JSONResponse:
 def streams(provenance: Opened) -> JSONResponse:
     """List the streams, with what is committed of each."""
     return answer({"streams": [each.to_dict() for each in again_if_stale(provenance.streams)]})
+
+
+@router.get("/flow", response_model=FlowAnswer)
+def flow(provenance: Opened) -> JSONResponse:
+    """Return the queries of the store as one flow of sources, steps and sinks."""
+    return answer(again_if_stale(lambda: provenance.flow().to_dict()))
 
 
 @router.get("/rows", response_model=RowsAnswer)

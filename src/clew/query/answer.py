@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from clew.exceptions import RowNotFoundError
 from clew.query.content import Question, fetch
+from clew.query.expiry import first_expiries
 from clew.query.find import why_not_found
 from clew.query.path import paths, steps_between
 from clew.query.row import Content, Rows
@@ -64,6 +66,7 @@ def answer(
         runs=tuple(sorted({(each.writer, each.run) for each in walked.batches})),
         steps=steps_between(question.snapshot, walked.passed),
         _look=look,
+        _when=partial(first_expiries, question),
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import pyarrow as pa
 
@@ -48,7 +48,7 @@ class Filter:
     """
 
     column: str
-    op: str
+    op: Operator
     value: Any
 
 
@@ -151,7 +151,7 @@ def parse_filter(text: str) -> Filter:
             f"{', '.join(OPERATORS)}."
         )
         raise QueryError(msg)
-    return Filter(found["column"], found["op"], found["value"])
+    return Filter(found["column"], cast("Operator", found["op"]), found["value"])
 
 
 def _compare(

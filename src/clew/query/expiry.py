@@ -87,6 +87,15 @@ def expiries(question: Question, content: Content) -> list[Expiry]:
     return [_expiry(row.id, row.time, holds, "expired" if done else "alive") for row, done in rows]
 
 
+def first_expiries(question: Question, rows: Rows, limit: int | None = None) -> dict[RowId, Expiry]:
+    """Say when each of the first rows of an answer expires; rows inside a query are left out."""
+    found: dict[RowId, Expiry] = {}
+    for content in rows.first(limit):
+        if not question.snapshot.is_named(content.stream):
+            found.update((each.id, each) for each in expiries(question, content))
+    return found
+
+
 def _expiry(
     row: RowId, time: dt.datetime | None, holds: tuple[Hold, ...], status: Status
 ) -> Expiry:

@@ -30,6 +30,7 @@ from clew.query.content import Question, fetch, ids_table, places_of, select
 from clew.query.erase import Erased, erase_content
 from clew.query.expiry import Expiry, expiries
 from clew.query.find import find
+from clew.query.flow import Flow, flow_of
 from clew.query.row import Row, Rows
 from clew.query.scope import plan_route
 from clew.query.status import expired, refuse_named, status_of
@@ -120,6 +121,10 @@ class Provenance:
         """List the streams of the store by name, with what is committed of each."""
         snapshot = self._store.snapshot()
         return [describe_stream(snapshot, each) for each in snapshot.streams.values()]
+
+    def flow(self) -> Flow:
+        """Return all queries of the store as one flow of sources, steps and sinks."""
+        return flow_of(self._store.snapshot())
 
     def rows(
         self,

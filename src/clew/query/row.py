@@ -177,6 +177,16 @@ class Rows(Sequence[Row]):
         """Return the rows of one stream only."""
         return Rows([each for each in self._contents if each.stream == stream])
 
+    def first(self, limit: int | None = None) -> list[Content]:
+        """Return the first rows as Arrow tables, one for each stream that has some of them."""
+        shown = self._order[:limit]
+        places = [[i for part, i in shown if part == n] for n in range(len(self._contents))]
+        return [
+            Content(each.stream, each.table.take(pa.array(chosen, pa.int64())), each.numbered)
+            for each, chosen in zip(self._contents, places, strict=True)
+            if chosen
+        ]
+
     def ids(self) -> list[RowId]:
         """Return the ids of the rows, in order."""
         ids = [

@@ -24,13 +24,16 @@ if TYPE_CHECKING:
     from clew.export import Form, ProvForm
     from clew.model import Exactness, Status
     from clew.query.drawing import Drawing
+    from clew.query.expiry import Expiry
     from clew.query.path import Steps
-    from clew.query.row import Content, Rows
+    from clew.query.row import Content, Row, Rows
     from clew.query.scope import Direction
     from clew.store.records import Gap
 
     Look = Callable[[str, pa.Table], Content | None]
     """Looks up the content of rows of a stream by their ids; None if it cannot any more."""
+    When = Callable[[Rows, int | None], dict[RowId, Expiry]]
+    """Says when the first rows of an answer expire."""
 
 _SHOWN = 20
 
@@ -75,10 +78,11 @@ class Trace:
     runs: tuple[tuple[str, str], ...] = ()
     steps: tuple[Steps, ...] = ()
     _look: Look | None = None
+    _when: When | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         # The store cannot travel with the answer to another process.
-        return {**self.__dict__, "_look": None}
+        return {**self.__dict__, "_look": None, "_when": None}
 
     @property
     def complete(self) -> bool:
@@ -161,7 +165,7 @@ class Trace:
             "stream": self.stream,
             "scope": None if self.scope is None else list(self.scope),
             "start": self.start.to_dicts(),
-            "rows": [row.to_dict() for row in rows],
+            "rows": self._dicts(rows, limit),
             "left_out": len(self.rows) - len(rows),
             "by_stream": self.by_stream,
             "edges": [
@@ -199,6 +203,13 @@ class Trace:
         from clew.query.drawing import draw
 
         return draw(self, limit, depth, tuple(expand))
+
+    def _dicts(self, rows: list[Row], limit: int | None) -> list[dict[str, Any]]:
+        """Return rows as plain data; forward, each says whether it may lead to more."""
+        if self.direction == "backward":
+            return [row.to_dict() for row in rows]
+        known = {} if self._when is None else self._when(self.rows, limit)
+        return [{**row.to_dict(), **_until(known.get(row.id))} for row in rows]
 
     def to_prov(self, form: ProvForm = "prov-json") -> str:
         """Return the answer as W3C PROV: rows are entities, queries are activities.
@@ -271,6 +282,12 @@ class Trace:
         if self.direction == "forward":
             return "no result so far in the committed batches"
         return "no other row that the store knows"
+
+
+def _until(expiry: Expiry | None) -> dict[str, Any]:
+    if expiry is None:
+        return {"status": None, "expires": None}
+    return {"status": expiry.status, "expires": show.plain(expiry.expires)}
 
 
 def _verb(direction: Direction, *, several: bool) -> str:

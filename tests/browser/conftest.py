@@ -52,19 +52,25 @@ def settings(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 
 @pytest.fixture
-def page(chromium: Browser, settings: dict[str, Any]) -> Iterator[Page]:
+def wrong() -> Iterator[list[str]]:
+    """What went wrong in the page; a test that breaks something takes it out."""
+    found: list[str] = []
+    yield found
+    assert found == []
+
+
+@pytest.fixture
+def page(chromium: Browser, settings: dict[str, Any], wrong: list[str]) -> Iterator[Page]:
     """A page that takes note of whatever goes wrong in it."""
     context = chromium.new_context(**settings)
     context.set_default_timeout(20_000)
     page = context.new_page()
-    wrong: list[str] = []
     page.on("console", lambda said: said.type == "error" and wrong.append(said.text))
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.on("dialog", lambda dialog: wrong.append(f"dialog: {dialog.message}"))
     page.on("request", lambda asked: _is_here(asked.url) or wrong.append(f"asked {asked.url}"))
     yield page
     context.close()
-    assert wrong == []
 
 
 def _is_here(url: str) -> bool:
@@ -73,7 +79,7 @@ def _is_here(url: str) -> bool:
 
 @pytest.fixture
 def show() -> Iterator[Show]:
-    """Serve a store; returns the page's address."""
+    """Serve a store until the test ends."""
     with serving() as show:
         yield show
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
@@ -15,38 +16,47 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    Show = Callable[[Path], str]
+    from clew.query.provenance import Provenance
+
+    Show = Callable[[Path], "Served"]
 
 
 @contextmanager
 def serving() -> Iterator[Show]:
-    """Give a function that serves a store and returns its address, as long as the block lasts."""
+    """Give a function that serves a store, as long as the block lasts."""
     with ExitStack() as stack:
-        yield lambda store: stack.enter_context(_server(store))
+
+        def show(store: Path) -> Served:
+            served = Served(stack.enter_context(open_store(store)))
+            stack.callback(served.stop)
+            return served
+
+        yield show
 
 
-@contextmanager
-def _server(store: Path) -> Iterator[str]:
-    with open_store(store) as provenance:
-        app = create_app(provenance)
-        config = uvicorn.Config(app, port=0, log_level="warning", timeout_graceful_shutdown=1)
-        server = _Server(config)
-        thread = threading.Thread(target=server.run, daemon=True)
-        thread.start()
-        server.ready.wait(30)
-        port = server.servers[0].sockets[0].getsockname()[1]
-        yield f"http://127.0.0.1:{port}/"
-        server.should_exit = True
-        thread.join(30)
+class Served:
+    """A store that is served on loopback, always on the same port."""
 
+    def __init__(self, provenance: Provenance) -> None:
+        self._provenance = provenance
+        self._port = 0
+        self.start()
 
-class _Server(uvicorn.Server):
-    """A server that says when it answers."""
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self._port}/"
 
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.ready = threading.Event()
+    def start(self) -> None:
+        bound = socket.create_server(("127.0.0.1", self._port))
+        self._port = bound.getsockname()[1]
+        app = create_app(self._provenance)
+        config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1)
+        self._server = uvicorn.Server(config)
+        # The socket listens already, so whoever asks now is answered as soon as the server is up.
+        run = {"target": self._server.run, "kwargs": {"sockets": [bound]}, "daemon": True}
+        self._thread = threading.Thread(**run)  # type: ignore[arg-type]
+        self._thread.start()
 
-    async def startup(self, sockets: object = None) -> None:
-        await super().startup()
-        self.ready.set()
+    def stop(self) -> None:
+        self._server.should_exit = True
+        self._thread.join(30)

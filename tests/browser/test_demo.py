@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def alert(page: Page, show: Show, demo: Path) -> Page:
     """The answer to Why? about an accident of two cars."""
-    page.goto(show(demo))
+    page.goto(show(demo).address)
     page.get_by_role("link", name="Results").click()
     page.get_by_label("Stream").select_option("accidents")
     page.get_by_role("button", name="Add a condition").click()

@@ -27,7 +27,8 @@ export class Drawing {
   #pathOnly = false;
 
   /**
-   * @param {{label: string, text: (node: DrawnNode) => string, tell: (node: DrawnNode) => Node[],
+   * @param {{label: string, text: (node: DrawnNode, narrow: boolean) => string,
+   *          tell: (node: DrawnNode) => Node[],
    *          actions?: (node: DrawnNode) => Node[], open?: (node: DrawnNode) => void,
    *          choose?: (node: DrawnNode|null) => void, signal: AbortSignal,
    *          highlights?: import("./highlights.js").Highlights}} how
@@ -125,7 +126,7 @@ export class Drawing {
     const where = positions(this.#data.nodes, this.#narrow);
     const nodes = this.#data.nodes.map((node) => {
       const { width, height } = size(node, this.#narrow);
-      const text = this.how.text(node);
+      const text = this.how.text(node, this.#narrow);
       const data = { id: node.key, kind: node.kind, asked: node.asked ?? false, text };
       return {
         data: { ...data, width, height, inner: width - 12 }, position: where.get(node.key),
@@ -156,8 +157,9 @@ export class Drawing {
   }
 
   #zoomToFit(box) {
-    const zoom = (this.canvas.clientWidth - 2 * MARGIN) / box.w;
-    return Math.min(1, Math.max(ZOOM.readable, zoom));
+    const across = (this.canvas.clientWidth - 2 * MARGIN) / box.w;
+    const down = (HEIGHT.most - 2 * MARGIN) / box.h;
+    return Math.min(1, Math.max(ZOOM.readable, Math.min(across, down)));
   }
 
   /** Show all if it stays readable, else the part around the row asked about; or really all. */

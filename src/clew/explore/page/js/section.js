@@ -48,3 +48,8 @@ export function failure(error, again) {
 export function nothing(title, text) {
   return h("div", { class: "notice empty" }, h("h2", {}, title), h("p", {}, text));
 }
+
+/** The store is still empty. */
+export function noData() {
+  return nothing("No data yet", "The store has no batch yet; this page updates by itself.");
+}

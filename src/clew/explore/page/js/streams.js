@@ -12,33 +12,41 @@ const COLUMNS = [
   ["batches", (each) => known(each.batches), true],
   ["rows", (each) => known(each.sink_rows), true],
   ["edges", (each) => known(each.edges), true],
+  ["last batch", (each, node) => (node?.committed ? time(node.committed).replace(/\.\d+/, "") : DASH)],
   ["watermark", (each) => (each.watermark ? time(each.watermark) : DASH)],
+  ["lag", (_, node) => (known(node?.lag_seconds) === DASH ? DASH : duration(node.lag_seconds))],
   ["U", (each) => bound(each.bounds)],
   ["capture", (each) => each.capture ?? DASH],
   ["exactness", (each) => (each.kind === "source" ? DASH : each.exactness ?? DASH)],
 ];
 
-export function streamTable(streams) {
+/**
+ * @param {any[]} streams
+ * @param {Map<string, any>} nodes of the flow, by stream
+ */
+export function streamTable(streams, nodes) {
   return h("div", { class: "stack" },
     h("div", { class: "sheet" }, h("table", {},
       h("caption", {}, "Streams"),
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "stream"),
         COLUMNS.map(([name, , right]) => h("th", { scope: "col", class: right && "number" }, name)))),
-      h("tbody", {}, streams.map(line)))),
+      h("tbody", {}, streams.map((each) => line(each, nodes.get(each.name)))))),
     gaps(streams));
 }
 
-function line(stream) {
+function line(stream, node) {
   return h("tr", {},
     h("td", { data: { label: "stream" } },
       h("a", { href: address("results", { stream: stream.name }) }, stream.name)),
-    COLUMNS.map(([name, write, right]) => h("td", {
-      class: right && "number", data: { label: name },
-    }, write(stream))));
+    COLUMNS.map(([name, write, right]) => {
+      const text = write(stream, node);
+      const classes = [right && "number", text === DASH && "unknown"].filter(Boolean).join(" ");
+      return h("td", { class: classes || null, data: { label: name } }, text);
+    }));
 }
 
 function known(value) {
-  return value === null ? DASH : number(value);
+  return value === null || value === undefined ? DASH : number(value);
 }
 
 /** The largest bound, or that there is none. */

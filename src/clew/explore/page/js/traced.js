@@ -74,10 +74,11 @@ function asked(node) {
 }
 
 /** What stands in a node: what a row is called, and its time or stream. */
-function text(node) {
+function text(node, narrow) {
+  const most = narrow ? 14 : 19;
   if (node.kind === "group") return `${number(node.count)} more`;
   if (node.kind === "step") return cut(node.label, 13);
-  return `${cut(lastPart(node.label), 19)}\n${node.time ? clock(node.time) : cut(node.stream, 19)}`;
+  return `${cut(lastPart(node.label), most)}\n${node.time ? clock(node.time) : cut(node.stream, most)}`;
 }
 
 /** Leave out the middle of what is too long: ends tell rows apart. */

@@ -6,10 +6,11 @@ export function number(value) {
   return NUMBER.format(value);
 }
 
-/** `1 row`, `1,200 rows`, `2 batches`. */
+/** `1 row`, `1,200 rows`, `2 batches`, `2 queries`. */
 export function count(value, noun) {
-  const ending = /(ch|s)$/.test(noun) ? "es" : "s";
-  return `${number(value)} ${noun}${Number(value) === 1 ? "" : ending}`;
+  if (Number(value) === 1) return `1 ${noun}`;
+  const several = /(ch|s)$/.test(noun) ? `${noun}es` : `${noun}s`.replace(/ys$/, "ies");
+  return `${number(value)} ${several}`;
 }
 
 /** `a`, `a and b`, `a, b and c`. */

@@ -7,10 +7,9 @@ import { byName, questions } from "../links.js";
 import { live } from "../live.js";
 import { tell } from "../news.js";
 import { go } from "../route.js";
-import { Section, nothing } from "../section.js";
+import { Section, noData, nothing } from "../section.js";
 import { RowTable } from "../table.js";
 import { count, number } from "../words.js";
-import { noData } from "./streams.js";
 
 const PAGE = 25;
 const LISTS = ["column", "op", "value"];

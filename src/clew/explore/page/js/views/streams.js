@@ -4,48 +4,39 @@ import { ask } from "../api.js";
 import { h } from "../dom.js";
 import { Drawing } from "../drawing.js";
 import { live } from "../live.js";
-import { byName } from "../links.js";
 import { address, go } from "../route.js";
-import { Section, nothing } from "../section.js";
+import { Section, noData } from "../section.js";
 import { streamTable } from "../streams.js";
 import { count, duration, number, time } from "../words.js";
 
 export function streams(main, query, signal) {
   const lead = h("p", { class: "lead" });
-  const flow = new Section("Flow");
-  const list = new Section("All streams");
+  const part = new Section("Flow and streams");
+  const table = h("div");
   const drawing = new Drawing({
     label: "The flow of rows from sources to sinks", signal, text: nodeText, tell: nodeTold,
     choose: (node) => panel.replaceChildren(...(node ? facts(node) : [])),
     open: (node) => node.stream && go("results", { stream: node.stream }),
   });
   const panel = h("aside", { class: "stack", "aria-label": "The chosen step" });
-  main.append(h("div", { class: "head" }, h("h1", { tabindex: -1 }, "Streams"), lead),
-    flow.element, list.element);
-  const load = () => {
-    list.load(() => ask("streams", {}, { signal }), ({ streams: all }) => {
-      lead.textContent = summary(all);
-      return all.length ? streamTable(all) : noData();
-    });
-    flow.load(() => ask("flow", {}, { signal }), (data) => {
-      drawing.update(data);
-      if (!data.nodes.length) return [];
-      return flow.element.contains(drawing.element) ? null : [drawing.element, panel];
-    });
-  };
+  main.append(h("div", { class: "head" }, h("h1", { tabindex: -1 }, "Streams"), lead), part.element);
+  const asked = () => Promise.all([ask("streams", {}, { signal }), ask("flow", {}, { signal })]);
+  const load = () => part.load(asked, ([{ streams: all }, flow]) => {
+    lead.textContent = summary(all);
+    if (!all.length) return noData();
+    drawing.update(flow);
+    table.replaceChildren(streamTable(all, new Map(flow.nodes.map((node) => [node.stream, node]))));
+    return part.element.contains(drawing.element) ? null : [drawing.element, panel, table];
+  });
   live.follow(load, signal);
   load();
 }
 
-export function noData() {
-  return nothing("No data yet", "The store has no batch yet; this page updates by itself.");
-}
-
 function summary(all) {
-  const sinks = [...byName(all).values()].filter((each) => each.kind === "sink");
+  const sinks = all.filter((each) => each.kind === "sink");
   const sum = (field) => sinks.reduce((total, each) => total + (each[field] ?? 0), 0);
   if (!all.length) return "";
-  return `${count(all.length, "stream")}: ${count(sinks.length, "query").replace("querys", "queries")} `
+  return `${count(all.length, "stream")}: ${count(sinks.length, "query")} `
     + `with ${count(sum("batches"), "batch")}, ${count(sum("sink_rows"), "result")} and `
     + `${count(sum("edges"), "edge")}. Choose a step to read what it does.`;
 }

@@ -257,3 +257,48 @@ class ComparisonAnswer(Answer):
     counts: CountsAnswer
     exactness: Exactness
     complete: bool
+
+
+class MomentAnswer(Answer):
+    """A row at a point in time."""
+
+    key: str
+    id: str
+    time: str
+    label: str
+
+
+class BinAnswer(Answer):
+    """A piece of the time axis, and how many rows lie in it."""
+
+    begin: str = Field(alias="from")
+    end: str = Field(alias="to")
+    count: int
+
+
+class LaneAnswer(Answer):
+    """The rows of one stream."""
+
+    stream: str
+    rows: list[MomentAnswer]
+    left_out: int
+    bins: list[BinAnswer]
+
+
+class WindowAnswer(Answer):
+    """A window of a result."""
+
+    begin: str = Field(alias="from")
+    end: str = Field(alias="to")
+    label: str
+    stream: str
+
+
+class TimelineAnswer(Answer):
+    """Rows on a time axis, as `Timeline.to_dict` has it."""
+
+    begin: str | None = Field(alias="from")
+    end: str | None = Field(alias="to")
+    lanes: list[LaneAnswer]
+    windows: list[WindowAnswer]
+    untimed: int

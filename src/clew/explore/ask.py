@@ -15,6 +15,7 @@ from clew.explore.answers import (
     DrawingAnswer,
     ExpiryAnswer,
     ForwardAnswer,
+    TimelineAnswer,
     TraceAnswer,
 )
 from clew.explore.failures import FAILURES, again_if_stale
@@ -99,6 +100,21 @@ def drawing(
     trace = trace_of(provenance, direction, stream, row, scope, intermediate)
     drawn = again_if_stale(lambda: trace.drawing(limit=limit, depth=depth, expand=expand or ()))
     return answer(drawn.to_dict())
+
+
+@router.get("/timeline", response_model=TimelineAnswer)
+def timeline(
+    provenance: Opened,
+    stream: StreamName,
+    row: RowText,
+    direction: Direction = "backward",
+    scope: Scope = None,
+    intermediate: Intermediate = False,
+    limit: Annotated[int, Query(description="rows of a stream, at most", ge=0, le=500)] = 100,
+) -> JSONResponse:
+    """Put the rows of an answer on a time axis, with the windows of its results."""
+    trace = trace_of(provenance, direction, stream, row, scope, intermediate)
+    return answer(again_if_stale(lambda: trace.timeline(limit).to_dict()))
 
 
 @router.get("/compare", response_model=ComparisonAnswer)

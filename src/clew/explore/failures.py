@@ -85,17 +85,28 @@ class RefusedError(ClewError):
 
 def failure(status: int, code: str, text: str) -> JSONResponse:
     """Answer with an error; what follows an empty line in its text is the hint."""
-    message, _, hint = text.partition("\n\n")
-    error = {"code": code, "message": message, "hint": hint or None}
-    return JSONResponse({"error": error}, status)
+    return JSONResponse({"error": _said(code, text)}, status)
+
+
+def error_of(error: ClewError) -> dict[str, Any]:
+    """Return an error of clew as plain data."""
+    return _said(_kind(error)[1], str(error))
 
 
 def of_error(error: ClewError) -> JSONResponse:
     """Answer with an error of clew."""
+    return failure(*_kind(error), str(error))
+
+
+def _said(code: str, text: str) -> dict[str, Any]:
+    message, _, hint = text.partition("\n\n")
+    return {"code": code, "message": message, "hint": hint or None}
+
+
+def _kind(error: ClewError) -> tuple[int, str]:
     if isinstance(error, RefusedError):
-        return failure(error.status, error.code, str(error))
-    status, code = next((s, c) for kind, s, c in KINDS if isinstance(error, kind))
-    return failure(status, code, str(error))
+        return error.status, error.code
+    return next((status, code) for kind, status, code in KINDS if isinstance(error, kind))
 
 
 def unforeseen(error: Exception) -> JSONResponse:
@@ -132,7 +143,7 @@ def add_handlers(app: FastAPI) -> None:
 
     async def invalid(_: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RequestValidationError)
-        return failure(422, "bad_parameter", _said(error))
+        return failure(422, "bad_parameter", _wrong(error))
 
     async def http_error(_: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)
@@ -145,7 +156,7 @@ def add_handlers(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, http_error)
 
 
-def _said(error: RequestValidationError) -> str:
+def _wrong(error: RequestValidationError) -> str:
     """Name the parameters that are wrong, and not what they hold."""
     parts = [
         f"`{'.'.join(str(part) for part in each['loc'][1:]) or 'body'}`: {each['msg']}"

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from clew.query.path import Steps
     from clew.query.row import Content, Row, Rows
     from clew.query.scope import Direction
+    from clew.query.timeline import Timeline
     from clew.store.records import Gap
 
     Look = Callable[[str, pa.Table], Content | None]
@@ -203,6 +204,19 @@ class Trace:
         from clew.query.drawing import draw
 
         return draw(self, limit, depth, tuple(expand))
+
+    def timeline(self, limit: int = 100) -> Timeline:
+        """Return the rows of the answer on a time axis, with the windows of results.
+
+        Args:
+            limit: At most so many rows of each stream; more are counted in bins.
+
+        Raises:
+            QueryError: The limit is negative.
+        """
+        from clew.query.timeline import timeline
+
+        return timeline(self, limit)
 
     def _dicts(self, rows: list[Row], limit: int | None) -> list[dict[str, Any]]:
         """Return rows as plain data; forward, each says whether it may lead to more."""

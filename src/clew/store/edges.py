@@ -10,6 +10,7 @@ hold an edge, and only those are unpacked.
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
@@ -56,6 +57,25 @@ def is_packed(path: str) -> bool:
     return path.rpartition("/")[2].startswith("packed-")
 
 
+@dataclass(slots=True)
+class _Memory:
+    """What one DuckDB holds of the edges; it only grows.
+
+    Attributes:
+        generation: Which DuckDB it is.
+        numbers: The files whose edges are held, each with its number.
+        paths: The same files by number.
+        names: The streams by number; the list is replaced, so that readers may keep theirs.
+        edges: How many edges are held.
+    """
+
+    generation: int
+    numbers: dict[str, int] = field(default_factory=dict)
+    paths: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    edges: int = 0
+
+
 class EdgeReader:
     """Finds the edges of rows among committed files; may be used from several threads."""
 
@@ -63,21 +83,11 @@ class EdgeReader:
         self._engine = engine
         self._lock = threading.Lock()
         self._questions = 0
-        self._forget()
-
-    def _forget(self) -> None:
-        self._generation = self._engine.generation
-        self._numbers: dict[str, int] = {}
-        self._paths: list[str] = []
-        self._names: list[str] = []
-        self._held = 0
+        self._memory = _Memory(engine.generation)
 
     def begin(self) -> None:
         """Note that a question is asked."""
         self._questions += 1
-        with self._lock:
-            if self._generation != self._engine.generation:
-                self._forget()
 
     def join(
         self,
@@ -104,13 +114,18 @@ class EdgeReader:
         """
         if self._questions > 1:
             self._load(files)
+        memory = self._memory
+        if memory.generation != session.generation:
+            memory = _Memory(session.generation)  # DuckDB was started anew since the question began
+        # Another thread may be loading: what it adds from here on counts as not loaded.
+        count, numbers = len(memory.paths), memory.numbers
         far = "source" if near == "sink" else "sink"
         wanted = None if ways is None else sorted(ways)
-        unread = [i for i, path in enumerate(files.paths) if path not in self._numbers]
+        unread = [i for i, path in enumerate(files.paths) if numbers.get(path, count) >= count]
         packed, raw = _part(unread, lambda i: is_packed(files.paths[i]))
         parts = [_FOUND.empty_table()]
         if len(unread) < len(files.paths):
-            parts.append(self._join_held(session, files, near, far, rows, wanted))
+            parts.append(_join_held(session, memory, count, files, near, far, rows, wanted))
         if raw:
             parts.append(_join_raw(session, files, raw, near, far, rows, wanted))
         if packed:
@@ -119,82 +134,85 @@ class EdgeReader:
 
     def _load(self, files: Files) -> None:
         """Take the edges of small files into memory, as far as there is room."""
-        with self._lock:
+        with self._lock, self._engine.session() as session:
+            if self._memory.generation != session.generation:
+                self._memory = _Memory(session.generation)
+            memory = self._memory
             new: list[str] = []
-            room = MAX_EDGES_HELD - self._held
+            room = MAX_EDGES_HELD - memory.edges
             for path, batch in zip(files.paths, files.batches, strict=True):
-                if path in self._numbers or batch.edges is None:
+                if path in memory.numbers or batch.edges is None:
                     continue
                 if batch.edges <= min(MAX_EDGES_PER_BATCH, room):
                     new.append(path)
                     room -= batch.edges
             if new:
-                self._insert(new)
-                self._held = MAX_EDGES_HELD - room
+                _insert(session, memory, new)
+                memory.edges = MAX_EDGES_HELD - room
 
-    def _insert(self, paths: list[str]) -> None:
-        packed, raw = _part(paths, is_packed)
-        paths = [*raw, *packed]
-        with self._engine.session() as session:
-            session.execute(
-                "CREATE TEMP TABLE fresh (sink VARCHAR, sink_a BIGINT, sink_b BIGINT, "
-                "source VARCHAR, source_a BIGINT, source_b BIGINT, file_index INTEGER)"
-            )
-            if raw:
-                session.execute(
-                    f"INSERT INTO fresh SELECT {', '.join(COLUMNS)}, file_index FROM {_FILES}",
-                    {"paths": [as_pattern(each) for each in raw]},
-                )
-            if packed:
-                session.register("unpacked", _unpack_files(session, packed))
-                session.execute(
-                    f"INSERT INTO fresh SELECT {', '.join(COLUMNS)}, $first + file_index "
-                    "FROM unpacked",
-                    {"first": len(raw)},
-                )
-            met = session.table("SELECT sink AS name FROM fresh UNION SELECT source FROM fresh")
-            # Readers hold on to the list they began with, so it is replaced and not changed.
-            new = set(met.column("name").to_pylist()) - set(self._names)
-            names = [*self._names, *sorted(new)]
-            session.execute(
-                "CREATE TABLE IF NOT EXISTS held (sink INTEGER, sink_a BIGINT, sink_b BIGINT, "
-                "source INTEGER, source_a BIGINT, source_b BIGINT, file INTEGER)"
-            )
-            session.execute(
-                "INSERT INTO held SELECT list_position($names, sink), sink_a, sink_b, "
-                "list_position($names, source), source_a, source_b, $first + file_index FROM fresh",
-                {"names": names, "first": len(self._paths)},
-            )
-        self._names = names
-        first = len(self._paths)
-        self._paths += paths
-        self._numbers.update({path: first + i for i, path in enumerate(paths)})
 
-    def _join_held(
-        self,
-        session: Session,
-        files: Files,
-        near: str,
-        far: str,
-        rows: pa.Table,
-        ways: list[str] | None,
-    ) -> pa.Table:
-        names = self._names
-        streams = pc.index_in(rows.column("stream"), value_set=pa.array(names, pa.string()))
-        session.register("near_rows", rows.set_column(0, "stream", pc.add(streams, 1)))
-        numbers = [str(i + 1) for i, name in enumerate(names) if ways is None or name in ways]
-        found = session.table(
-            "SELECT $names[e.sink] AS sink, e.sink_a, e.sink_b, "
-            "$names[e.source] AS source, e.source_a, e.source_b, e.file "
-            f"FROM held e JOIN near_rows n ON {_on(near)} "
-            f"WHERE e.{far} IN ({', '.join(numbers) or 'NULL'})",
-            {"names": names},
+def _insert(session: Session, memory: _Memory, new: list[str]) -> None:
+    packed, raw = _part(new, is_packed)
+    paths = [*raw, *packed]
+    session.execute(
+        "CREATE TEMP TABLE fresh (sink VARCHAR, sink_a BIGINT, sink_b BIGINT, "
+        "source VARCHAR, source_a BIGINT, source_b BIGINT, file_index INTEGER)"
+    )
+    if raw:
+        session.execute(
+            f"INSERT INTO fresh SELECT {', '.join(COLUMNS)}, file_index FROM {_FILES}",
+            {"paths": [as_pattern(each) for each in raw]},
         )
-        # Memory may hold files of other writers, and of batches committed since or pruned.
-        places = [files.places.get(self._paths[i]) for i in found.column("file").to_pylist()]
-        column = pa.array(places, pa.int64())
-        found = found.set_column(6, "place", column)
-        return found.filter(pc.is_valid(column)).cast(_FOUND)
+    if packed:
+        session.register("unpacked", _unpack_files(session, packed))
+        session.execute(
+            f"INSERT INTO fresh SELECT {', '.join(COLUMNS)}, $first + file_index FROM unpacked",
+            {"first": len(raw)},
+        )
+    met = session.table("SELECT sink AS name FROM fresh UNION SELECT source FROM fresh")
+    names = [*memory.names, *sorted(set(met.column("name").to_pylist()) - set(memory.names))]
+    session.execute(
+        "CREATE TABLE IF NOT EXISTS held (sink INTEGER, sink_a BIGINT, sink_b BIGINT, "
+        "source INTEGER, source_a BIGINT, source_b BIGINT, file INTEGER)"
+    )
+    session.execute(
+        "INSERT INTO held SELECT list_position($names, sink), sink_a, sink_b, "
+        "list_position($names, source), source_a, source_b, $first + file_index FROM fresh",
+        {"names": names, "first": len(memory.paths)},
+    )
+    # Names come before files, and files before their numbers: whoever sees the one sees the other.
+    memory.names = names
+    first = len(memory.paths)
+    memory.paths += paths
+    memory.numbers.update({path: first + i for i, path in enumerate(paths)})
+
+
+def _join_held(
+    session: Session,
+    memory: _Memory,
+    count: int,
+    files: Files,
+    near: str,
+    far: str,
+    rows: pa.Table,
+    ways: list[str] | None,
+) -> pa.Table:
+    names = memory.names
+    streams = pc.index_in(rows.column("stream"), value_set=pa.array(names, pa.string()))
+    session.register("near_rows", rows.set_column(0, "stream", pc.add(streams, 1)))
+    numbers = [str(i + 1) for i, name in enumerate(names) if ways is None or name in ways]
+    found = session.table(
+        "SELECT $names[e.sink] AS sink, e.sink_a, e.sink_b, "
+        "$names[e.source] AS source, e.source_a, e.source_b, e.file "
+        f"FROM held e JOIN near_rows n ON {_on(near)} "
+        f"WHERE e.file < $count AND e.{far} IN ({', '.join(numbers) or 'NULL'})",
+        {"names": names, "count": count},
+    )
+    # Memory may hold files of other writers, and of batches committed since or pruned.
+    places = [files.places.get(memory.paths[i]) for i in found.column("file").to_pylist()]
+    column = pa.array(places, pa.int64())
+    found = found.set_column(6, "place", column)
+    return found.filter(pc.is_valid(column)).cast(_FOUND)
 
 
 def _join_raw(

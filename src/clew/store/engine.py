@@ -79,10 +79,11 @@ class Engine:
     @contextmanager
     def session(self) -> Iterator[Session]:
         """Open a cursor for one question."""
-        connection = self._connection
+        with self._lock:
+            connection, generation = self._connection, self.generation
         cursor = connection.cursor()
         try:
-            yield Session(cursor, lambda: self.restart(connection))
+            yield Session(cursor, generation, lambda: self.restart(connection))
         finally:
             cursor.close()
 
@@ -112,10 +113,17 @@ class Engine:
 
 
 class Session:
-    """A cursor whose errors are ours, and whose answers are Arrow tables."""
+    """A cursor whose errors are ours, and whose answers are Arrow tables.
 
-    def __init__(self, cursor: duckdb.DuckDBPyConnection, restart: Callable[[], None]) -> None:
+    Attributes:
+        generation: Which start of DuckDB it belongs to.
+    """
+
+    def __init__(
+        self, cursor: duckdb.DuckDBPyConnection, generation: int, restart: Callable[[], None]
+    ) -> None:
         self._cursor = cursor
+        self.generation = generation
         self._restart = restart
 
     def register(self, name: str, table: pa.Table) -> None:

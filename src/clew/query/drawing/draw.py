@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime as dt
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,12 +10,14 @@ import numpy as np
 from clew.exceptions import QueryError
 from clew.query import show
 from clew.query.drawing.drawing import Drawing, Link, Node
-from clew.query.drawing.network import NO_TIME, count_rows, number
+from clew.query.drawing.network import count_rows, number
 from clew.query.drawing.shown import choose
 from clew.query.drawing.stages import Stage, Stages, lay_out
 from clew.query.row import short_labels
+from clew.query.window import moment
 
 if TYPE_CHECKING:
+    import datetime as dt
     from collections.abc import Collection, Iterable
 
     from clew.model import RowId
@@ -25,8 +27,8 @@ if TYPE_CHECKING:
     from clew.query.row import Row
     from clew.query.trace import Trace
 
-_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 _MAX_DETAIL = 120
+_ID = re.compile("[0-9a-f]{32}")
 
 
 def draw(
@@ -141,13 +143,22 @@ def _rows(trace: Trace, shown: Shown) -> dict[str, Row]:
 def _row(slot: Slot, layer: int, rows: dict[str, Row], names: dict[RowId, str]) -> Node:
     stream, id_text = slot.key.removeprefix("row:").rsplit("/", 1)
     row = rows.get(slot.key)
-    name = id_text if row is None else names[row.id]
-    label = f"{name[:8]}…{name[-4:]}" if name == id_text else name
+    label = short_id(id_text if row is None else names[row.id])
     detail = "" if row is None else ", ".join(f"{k}={show.cell(v)}" for k, v in row.items())
     if len(detail) > _MAX_DETAIL:
         detail = detail[: _MAX_DETAIL - 1] + "…"
     time = _moment(slot.part, slot.row)
     return Node(slot.key, "row", layer, 0, stream, id_text, label, detail, 1, slot.is_asked, time)
+
+
+def short_id(name: str) -> str:
+    """Leave out the middle of an id; other names are kept.
+
+    Examples:
+        >>> short_id("00000000000000ffffffffffffffff01"), short_id("part-0.parquet:17")
+        ('00000000…ff01', 'part-0.parquet:17')
+    """
+    return f"{name[:8]}…{name[-4:]}" if _ID.fullmatch(name) else name
 
 
 def _group(slot: Slot, layer: int) -> Node:
@@ -162,11 +173,7 @@ def _group(slot: Slot, layer: int) -> Node:
 
 
 def _moment(part: Part, row: int) -> dt.datetime | None:
-    micros = int(part.time[row])
-    try:
-        return None if micros == NO_TIME else _EPOCH + dt.timedelta(microseconds=micros)
-    except OverflowError:  # a year that Python cannot hold
-        return None
+    return moment(int(part.time[row]))
 
 
 def _links(network: Network, stages: Stages, shown: Shown) -> Iterable[Link]:

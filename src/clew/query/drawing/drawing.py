@@ -30,7 +30,7 @@ class Node:
         detail: What else there is to say: a row's content, an operator's parameters.
         count: How many rows it stands for; None for a step.
         asked: Whether the question was about it.
-        time: The row's event time, if it has one; of a group, the first.
+        time: The row's event time, or else the end of its window; of a group, the first.
     """
 
     key: str

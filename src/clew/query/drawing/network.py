@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from clew.query.window import NO_TIME, times_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -20,9 +22,6 @@ if TYPE_CHECKING:
     from clew.query.trace import Look, Trace
 
 Numbers = npt.NDArray[np.int64]
-
-NO_TIME = np.iinfo(np.int64).max
-"""Stands for the time of a row that has none, and puts it behind all others."""
 
 _MOST_LOOKED_UP = 10_000
 """Of more rows on the way than these, only those shown are looked up, and ids order them."""
@@ -37,7 +36,7 @@ class Part:
     Attributes:
         stream: The stream.
         a, b: Their ids.
-        time: Their event times in microseconds, `NO_TIME` where there is none.
+        time: When they are, in microseconds, `NO_TIME` where nothing says.
         rank: The place of each row in the order of times and ids.
         content: What is known of some of them.
         at: Where in `content` each row stands; -1 where it does not.
@@ -191,8 +190,7 @@ def _describe(part: Part, contents: list[Content]) -> None:
         back[ours] = np.arange(len(part))
         numbers = back[theirs]
         is_here = numbers >= 0
-        times = each.table.column("_clew_time").cast(pa.timestamp("us", "UTC")).cast(pa.int64())
-        part.time[numbers[is_here]] = _numbers(times.fill_null(NO_TIME))[is_here]
+        part.time[numbers[is_here]] = times_of(each)[is_here]
         part.at[numbers[is_here]] = before + np.flatnonzero(is_here)
         before += each.table.num_rows
 

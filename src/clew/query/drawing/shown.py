@@ -146,7 +146,7 @@ def _quotas(
 ) -> Numbers | None:
     """Say how many rows of each group are seen; None if the groups alone are too many."""
     is_open = np.array(
-        [each == _ASKED or (each != _LOOSE and not shown.slots[each].is_group) for each in groups]
+        [each in (_ASKED, _LOOSE) or not shown.slots[each].is_group for each in groups.tolist()]
     )
     for quota in range(FIRST, -1, -1):
         quotas = np.minimum(counts, np.where(is_open, quota, 0))

@@ -60,8 +60,10 @@ def wrong() -> Iterator[list[str]]:
 
 
 @pytest.fixture
-def page(chromium: Browser, settings: dict[str, Any], wrong: list[str]) -> Iterator[Page]:
-    """A page that takes note of whatever goes wrong in it."""
+def page(
+    chromium: Browser, settings: dict[str, Any], wrong: list[str], show: Show
+) -> Iterator[Page]:
+    """A page that takes note of whatever goes wrong in it, and closes before servers stop."""
     context = chromium.new_context(**settings)
     context.set_default_timeout(20_000)
     page = context.new_page()

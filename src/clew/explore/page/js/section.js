@@ -17,20 +17,24 @@ export class Section {
   /**
    * @param {() => Promise<any>} ask
    * @param {(answer: any) => Node|Node[]|null} show null leaves the section as it is
+   * @returns {Promise<boolean>} whether there was an answer
    */
   async load(ask, show) {
     const mine = ++this.#latest;
     this.element.setAttribute("aria-busy", "true");
     try {
       const answer = await ask();
-      if (mine !== this.#latest) return;
+      if (mine !== this.#latest) return true;
       const shown = show(answer);
       if (shown) this.element.replaceChildren(...[shown].flat());
     } catch (error) {
-      if (error.name === "AbortError" || mine !== this.#latest) return;
+      if (error.name === "AbortError" || mine !== this.#latest) return true;
       this.element.replaceChildren(failure(error, () => this.load(ask, show)));
+      return false;
+    } finally {
+      if (mine === this.#latest) this.element.setAttribute("aria-busy", "false");
     }
-    this.element.setAttribute("aria-busy", "false");
+    return true;
   }
 }
 

@@ -44,6 +44,7 @@ export class TraceView {
     this.drawing = new TraceDrawing(this);
     this.head = h("div", { class: "head" }, this.trail, this.headline, this.chips);
     this.streams = new Map();
+    this.parts = [this.drawing.element];
   }
 
   /** What the server is asked with. */
@@ -79,11 +80,18 @@ export class TraceView {
       return trace;
     };
     this.drawing.load();
-    await this.answer.load(asked, (trace) => this.#show(trace));
+    const found = await this.answer.load(asked, (trace) => this.#show(trace));
+    // Without an answer there is nothing to draw or rank either; one error says why.
+    if (!found) this.#hide(true);
+  }
+
+  #hide(is) {
+    for (const part of this.parts) part.hidden = is;
   }
 
   #show(trace) {
     this.trace = trace;
+    this.#hide(false);
     const [subject] = trace.start;
     this.trail.replaceChildren(crumbs(this.stream, subject ? rowLabel(subject) : this.row));
     this.headline.textContent = sentence(trace);

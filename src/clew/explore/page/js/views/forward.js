@@ -27,6 +27,7 @@ export async function forward(main, query, signal) {
   view.shown = () => side.replaceChildren(...[view.subject(), more(view)].filter(Boolean));
   view.arrived = (fresh) => fresh && tell(`${count(fresh, "new result")} of this row`);
   const status = () => life.load(() => ask("status", { stream, row }, { signal }), shownLife);
+  view.parts.push(life.element);
   main.append(view.head, life.element, h("div", { class: "beside" }, view.answer.element, side),
     view.drawing.element);
   live.follow(() => { view.load(); status(); }, signal);

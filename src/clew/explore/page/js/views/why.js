@@ -16,6 +16,7 @@ export async function why(main, query, signal) {
   const times = new Section("Timeline");
   const influence = new InfluencePart(view);
   view.shown = () => side.replaceChildren(view.subject(), more(view), path(view.trace));
+  view.parts.push(times.element, influence.element);
   main.append(view.head, view.drawing.element,
     h("div", { class: "beside" },
       h("div", { class: "stack" }, view.answer.element, times.element, influence.element), side));

@@ -33,8 +33,8 @@ from clew.store.layout import (
     quote_name,
     unfolding_folder,
 )
+from clew.store.lock import alone
 from clew.unfold.arrivals import kept_offsets, read_arrivals
-from clew.unfold.stage import alone
 from clew.unfold.tables import is_under, local_path
 
 if TYPE_CHECKING:

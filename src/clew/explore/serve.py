@@ -76,16 +76,17 @@ def serve(
             if browser and _has_screen():
                 threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
-        Server(_config(app), ready).run(sockets=[bound])
+        Server(config_of(app), ready).run(sockets=[bound])
 
 
-def _config(app: object) -> uvicorn.Config:
+def config_of(app: object) -> uvicorn.Config:
+    """Return how an app is run: quietly, and without waiting for pages that follow the store."""
     return uvicorn.Config(
         app,  # type: ignore[arg-type]
         access_log=False,
         log_level="warning",
         server_header=False,
-        timeout_graceful_shutdown=1,  # pages follow the store as long as they are open
+        timeout_graceful_shutdown=1,
     )
 
 

@@ -19,7 +19,7 @@ from clew.live.take import take
 from clew.live.verify import verify
 from clew.steps import listen, unlisten
 from clew.store.gaps import WHEN_ASKED
-from clew.unfold.stage import alone
+from clew.store.lock import alone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

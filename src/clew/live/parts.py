@@ -69,7 +69,13 @@ def new_parts(
     for batch in snapshot.batches.get(writer, ()):
         by_run.setdefault(batch.run, []).append(batch)
     for run, batches in by_run.items():
-        covering = {u.number: u for u in unfolded if u.run == run and u.last is not None}
+        # Of an unfolding whose first batches were pruned, a later one may be the next to take.
+        covering = {
+            number: u
+            for u in unfolded
+            if u.run == run and u.last is not None
+            for number in range(u.number, u.last + 1)
+        }
         chosen = [u for u in unfolded if u.run == run and u.last is None]
         waiting = sorted(batches, key=lambda each: each.number)
         waiting = [each for each in waiting if each.number > taken.get(run, -1)]

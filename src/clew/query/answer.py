@@ -100,10 +100,26 @@ def lacking_edges(
                 continue
             known = fetch(question, stream, walked.lost)
             if all(row.known for row in Rows([known])):
-                lacking[writer] = walked.lost
+                lacking[writer] = _still_there(question, writer, walked.lost)
         elif writer in walked.ends:
-            lacking[writer] = pa.concat_tables(walked.ends[writer].ids)
-    return lacking
+            ids = pa.concat_tables(walked.ends[writer].ids)
+            lacking[writer] = _still_there(question, writer, ids)
+    return {w: ids for w, ids in lacking.items() if ids is None or ids.num_rows}
+
+
+def _still_there(question: Question, writer: str, ids: pa.Table) -> pa.Table:
+    """Leave out rows whose batches were pruned: nothing is left to compute their edges from."""
+    if not any(gap.is_pruned for gap in question.snapshot.gaps(writer)):
+        return ids
+    relation = question.rows_of(writer, question.snapshot.batches[writer])
+    if relation is None:
+        return ids.slice(0, 0)
+    question.session.register("doubtful", ids)
+    return question.session.table(
+        f"SELECT d.* FROM doubtful d SEMI JOIN {relation.sql} r "
+        "ON r._clew_a = d.a AND r._clew_b = d.b",
+        relation.params,
+    )
 
 
 def _scope(route: Route) -> tuple[str, ...] | None:

@@ -141,11 +141,19 @@ def _size(size: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Assertions:
-    """Recorded rows of a stream, in the order of their sequence numbers."""
+    """Recorded rows of a stream, in the order of their sequence numbers.
+
+    Attributes:
+        stream: The stream.
+        total: How many rows are recorded.
+        table: The rows that were asked for.
+        pruned: How many rows were recorded before, and pruned.
+    """
 
     stream: str
     total: int
     table: pa.Table = field(repr=False)
+    pruned: int = 0
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -158,7 +166,12 @@ class Assertions:
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as plain data that JSON can hold."""
         rows = [each.to_dict() for each in self]
-        return {"stream": self.stream, "total": self.total, "assertions": rows}
+        return {
+            "stream": self.stream,
+            "total": self.total,
+            "pruned": self.pruned,
+            "assertions": rows,
+        }
 
     def lines(self, hint: str = "") -> list[show.Line]:
         """Return the answer as lines of text."""
@@ -178,6 +191,8 @@ class Assertions:
         lines += show.table(["seq", "id", "time", "delay", "row"], cells)
         if self.total > len(found):
             lines.append(show.Line("note", f"{self.total - len(found):,} more{hint}"))
+        if self.pruned:
+            lines.append(show.Line("warning", f"missing: {self.pruned:,} more were pruned"))
         return lines
 
     def __repr__(self) -> str:
@@ -211,4 +226,4 @@ def assertions(root: Path, session: Session, stream: str, limit: int | None) -> 
     found = assertions_of(root, streams, stream)
     sql = f"SELECT * FROM {found.sql} ORDER BY seq"
     sql += "" if limit is None else f" LIMIT {int(limit)}"
-    return Assertions(stream, found.rows, session.table(sql, found.params))
+    return Assertions(stream, found.rows, session.table(sql, found.params), found.pruned)

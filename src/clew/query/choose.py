@@ -166,7 +166,8 @@ def _compare(
     column, dtype = _resolve(stream, relation, wanted.column)
     value = _unquote(wanted.value)
     if wanted.op == "contains":
-        return _contains(column, dtype, terms.bind(show.cell(value).lower()))
+        text = value if isinstance(value, str) else show.cell(value)
+        return _contains(column, dtype, terms.bind(text.lower()))
     if value is None:
         return f"{column} {_EQUAL[wanted.op]} NULL" if wanted.op in _EQUAL else "false"
     right = _typed(question, wanted.column, dtype, value, terms)

@@ -33,6 +33,7 @@ from clew.query.find import find
 from clew.query.flow import Flow, flow_of
 from clew.query.row import Row, Rows
 from clew.query.scope import plan_route
+from clew.query.size import Size, measure
 from clew.query.status import expired, refuse_named, status_of
 from clew.query.stream import Stream, describe_stream
 from clew.query.trace import Trace
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from clew.model import Status
     from clew.query.choose import Operator
     from clew.query.find import RowLike
+    from clew.query.prune import By, Pruned
     from clew.query.replay import Replay
     from clew.query.row import Content
     from clew.query.scope import Direction
@@ -391,14 +393,48 @@ class Provenance:
                 raise QueryError(msg)
             time.sleep(every)
         results = self.forward(stream, found)
-        if not results.complete:
+        missing = [gap for gap in results.gaps if not gap.is_pruned]
+        if missing:
             msg = (
-                f"not all results of `{found.text}` are known: missing {results.gaps[0]}.\n\n"
+                f"not all results of `{found.text}` are known: missing {missing[0]}.\n\n"
                 "Compute them first: `clew unfold`, or `prov.unfold(stream)`."
             )
             raise QueryError(msg)
         copies = erase_content(self._store.snapshot(), found)
         return Erased(found, results, copies)
+
+    def size(self) -> Size:
+        """Say how large the store is: bytes, files, rows and edges, by query and by kind."""
+        return measure(self._store.snapshot())
+
+    def prune(
+        self,
+        older_than: str | dt.timedelta | dt.datetime,
+        *,
+        by: By = "commit",
+        streams: str | Iterable[str] | None = None,
+        dry_run: bool = False,
+    ) -> Pruned:
+        """Take the provenance of old batches out of the store, for good.
+
+        A batch goes as a whole: its edges, the rows that it brought, and what was unfolded or
+        recorded of it. Later answers name it as a gap, "pruned on" the date. Queries may run and
+        others may ask meanwhile. A pruning that was interrupted is finished by the next.
+
+        Args:
+            older_than: How old, as in `"30 days"` or a `timedelta`; or the moment before which.
+            by: What counts: `"commit"`, when the batch was committed, or `"event"`, the event time
+                of the latest of its results.
+            streams: Only the batches of the queries that fill these streams.
+            dry_run: Only say what would go.
+
+        Raises:
+            UnknownStreamError: The store has no such stream.
+            QueryError: A stream is filled by no query, or the age is none.
+        """
+        from clew.query.prune import prune
+
+        return prune(self._store, older_than, by=by, streams=streams, dry_run=dry_run)
 
     def _by_status(self, stream: str, limit: int | None, *, is_expired: bool) -> Rows:
         with self._ask(stream) as question:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
+import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -17,6 +18,8 @@ from typing import Any, Literal, NamedTuple
 
 _ELLIPSIS = "..."
 _MAX_CELL = 70
+_NUMBER = re.compile(r"-?[0-9][0-9,]*(\.[0-9]+)?(e[-+]?[0-9]+)?( ?(%|[kMGT]?B|h|min|m?s|us))?")
+_NOTHING = frozenset({"", "-", "null"})
 
 Part = Literal["headline", "header", "row", "note", "warning"]
 
@@ -113,7 +116,7 @@ def cell(value: Any) -> str:
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, keep: int = 1) -> list[Line]:
-    """Align cells in columns under a header.
+    """Align cells in columns under a header; columns of numbers stand at the right.
 
     Args:
         header: The names of the columns.
@@ -124,9 +127,10 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, keep: int = 1
         [escape(each) if i < keep else _shorten(escape(each)) for i, each in enumerate(row)]
         for row in (header, *rows)
     ]
-    widths = [max(map(_width, column)) for column in zip(*shown, strict=True)]
+    columns = list(zip(*shown, strict=True))
+    shapes = [(max(map(_width, each)), _is_numbers(each[1:])) for each in columns]
     lines = [
-        "  ".join(_pad(each, width) for each, width in zip(row, widths, strict=True)).rstrip()
+        "  ".join(_pad(each, *shape) for each, shape in zip(row, shapes, strict=True)).rstrip()
         for row in shown
     ]
     return [Line("header", lines[0]), *(Line("row", each) for each in lines[1:])]
@@ -166,8 +170,15 @@ def _shorten(text: str) -> str:
     return text[: _MAX_CELL - len(_ELLIPSIS)] + _ELLIPSIS
 
 
-def _pad(text: str, width: int) -> str:
-    return text + " " * (width - _width(text))
+def _is_numbers(cells: Sequence[str]) -> bool:
+    """Tell whether a column holds numbers, with or without a unit, and nothing else."""
+    known = [each for each in cells if each not in _NOTHING]
+    return bool(known) and all(_NUMBER.fullmatch(each) for each in known)
+
+
+def _pad(text: str, width: int, is_number: bool) -> str:  # noqa: FBT001 (one of two shapes)
+    room = " " * (width - _width(text))
+    return room + text if is_number else text + room
 
 
 def _width(text: str) -> int:

@@ -67,12 +67,13 @@ class RecordedStream:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What one round recorded, by stream."""
+    """What one round recorded, by stream; of one that was pruned, only how many rows it had."""
 
     run: str
     first: int
     last: int
     streams: Mapping[str, Mapping[str, Any]]
+    pruned: str | None = None
 
 
 def recorded_streams(root: Path) -> dict[str, RecordedStream]:
@@ -108,18 +109,27 @@ def rounds_of(root: Path, writer: str) -> list[Round]:
         if parse_unfolding_folder(path.stem) is None:
             continue
         said = read_json(path)
-        ours = Round(said["run"], said["first"], said["last"], said["streams"])
+        numbers = (said["run"], said["first"], said["last"])
+        ours = Round(*numbers, said["streams"], said.get("pruned"))
         found.append((said["committed"], ours))
     return [each for _, each in sorted(found, key=lambda pair: (pair[0], pair[1].first))]
 
 
 @dataclass(frozen=True, slots=True)
 class Assertions:
-    """The assertions of a stream as a subquery with its parameters; `rows` counts them."""
+    """The assertions of a stream as a subquery with its parameters.
+
+    Attributes:
+        sql: The subquery.
+        params: Its parameters.
+        rows: How many rows it selects.
+        pruned: How many rows were recorded before, and pruned.
+    """
 
     sql: str
     params: Mapping[str, Any]
     rows: int
+    pruned: int = 0
 
 
 def assertions_of(root: Path, streams: Mapping[str, RecordedStream], name: str) -> Assertions:
@@ -138,11 +148,16 @@ def assertions_of(root: Path, streams: Mapping[str, RecordedStream], name: str) 
     delay = "delay" if base is wanted else 'CASE WHEN "time" IS NOT NULL THEN 0 END'
     parts: list[str] = []
     params: dict[str, Any] = {}
-    rows = 0
+    rows = pruned = 0
+    skipped: dict[int, int] = {}
     for number, each in enumerate(rounds_of(root, base.writer)):
         kept = each.streams.get(base.name)
         if kept is None:
             continue
+        if each.pruned is not None:
+            pruned += kept["rows"]
+            continue
+        skipped[number] = pruned
         rows += kept["rows"]
         parts += _files(root, number, kept, base, wanted, delay, params)
         parts += _copies(root, number, kept, base, wanted, params)
@@ -151,11 +166,18 @@ def assertions_of(root: Path, streams: Mapping[str, RecordedStream], name: str) 
         parts = [empty + "NULL::BIGINT AS delay, NULL AS row WHERE false"]
     order = 'ORDER BY "round", "time" NULLS LAST, a, b'
     text = " UNION ALL ".join(parts)
+    seq = f"row_number() OVER ({order}){_after(skipped)}"
     return Assertions(
-        f'(SELECT row_number() OVER ({order}) AS seq, a, b, "time", delay, row FROM ({text}))',
-        params,
-        rows,
+        f'(SELECT {seq} AS seq, a, b, "time", delay, row FROM ({text}))', params, rows, pruned
     )
+
+
+def _after(skipped: Mapping[int, int]) -> str:
+    """Count the rows of pruned rounds that came before, so that a row keeps its number."""
+    if not any(skipped.values()):
+        return ""
+    cases = " ".join(f"WHEN {number} THEN {rows}" for number, rows in skipped.items())
+    return f' + CASE "round" {cases} ELSE 0 END'
 
 
 def _files(

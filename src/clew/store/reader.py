@@ -2,8 +2,9 @@
 
 A batch is there once its file in `batches/` is there, so a state of the store is a set of such
 files and nothing else: `Store.snapshot` lists them, parses the ones it has not seen, and returns an
-immutable `Snapshot`. Files of a committed batch never change, hence a long-lived reader costs one
-listing per question, and a query that is writing meanwhile cannot disturb an answer.
+immutable `Snapshot`. Files of a committed batch change only when they are pruned, which one file
+tells; hence a long-lived reader costs one listing per question, and a query that is writing
+meanwhile cannot disturb an answer.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING
 from clew.store import layout
 from clew.store.entity import ENTITIES, is_entity
 from clew.store.gaps import find_gaps, find_pending, missing_numbers
+from clew.store.pruned import signature
 from clew.store.records import Batch, Gap, StreamRecord, read_batch, read_stream
 
 if TYPE_CHECKING:
@@ -192,6 +194,7 @@ class Store:
         self._unfolded: dict[str, dict[str, Batch]] = {}
         self._streams: dict[str, tuple[tuple[int, int, int], StreamRecord]] = {}
         self._snapshot: Snapshot | None = None
+        self._pruned: tuple[int, int, int] | None = None
 
     def snapshot(self) -> Snapshot:
         """Return what is committed now; the same object as long as nothing changes.
@@ -201,6 +204,7 @@ class Store:
             StoreError: A file cannot be read.
         """
         with self._lock:
+            self._refresh_pruned()
             # A stream's file is written before its first batch: looking for batches first means
             # that every stream of a batch we know is found.
             changed = self._refresh_batches()
@@ -213,10 +217,20 @@ class Store:
     def forget(self) -> None:
         """Read everything anew for the next snapshot, after something was found to be wrong."""
         with self._lock:
-            self._batches.clear()
-            self._unfolded.clear()
-            self._streams.clear()
-            self._snapshot = None
+            self._forget()
+
+    def _forget(self) -> None:
+        self._batches.clear()
+        self._unfolded.clear()
+        self._streams.clear()
+        self._snapshot = None
+
+    def _refresh_pruned(self) -> None:
+        """Read every commit anew if some were changed by pruning."""
+        found = signature(self.root)
+        if found != self._pruned:
+            self._pruned = found
+            self._forget()
 
     def _build(self) -> Snapshot:
         streams = {record.name: record for _, record in self._streams.values()}

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 EXACTNESS: tuple[Exactness, ...] = get_args(Exactness)
 """The labels, from best to worst."""
 
+PRUNED = "pruned on "
+"""How the reason of a gap begins if the provenance was taken out on purpose; a date follows."""
+
 
 @dataclass(frozen=True, order=True, slots=True)
 class Gap:
@@ -39,6 +42,11 @@ class Gap:
     first: int
     last: int
     reason: str
+
+    @property
+    def is_pruned(self) -> bool:
+        """Whether the provenance was there, and was taken out on purpose."""
+        return self.reason.startswith(PRUNED)
 
     def __str__(self) -> str:
         numbers = str(self.first) if self.first == self.last else f"{self.first} to {self.last}"

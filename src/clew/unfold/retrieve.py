@@ -25,7 +25,9 @@ from clew.store.layout import (
     unfolded_folder,
     unfolding_folder,
 )
+from clew.store.lock import alone
 from clew.store.packed import pack_folder
+from clew.store.pruned import clear_unfolded
 from clew.unfold.around import around, with_spans
 from clew.unfold.arrivals import kept_offsets, read_arrivals
 from clew.unfold.by_key import chosen_by_key
@@ -34,7 +36,7 @@ from clew.unfold.cover import covers
 from clew.unfold.reach import reach
 from clew.unfold.replay import MOST_NARROWED, Wanted, replay
 from clew.unfold.selection import Selection, choose_rows, values_of
-from clew.unfold.stage import Stage, alone, clear
+from clew.unfold.stage import Stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -73,7 +75,7 @@ def runs_of(root: Path, stream: str) -> list[Run]:
     for path in sorted(batches_folder(root, stream).glob("*.json")):
         name = parse_batch_folder(path.stem)
         batch = read_json(path)
-        kept = batch["files"] or batch["sink_rows"] is None
+        kept = not batch.get("gap") and (batch["files"] or batch["sink_rows"] is None)
         if name and batch.get("capture", "sets") != "sets" and kept:
             found.setdefault(name[0], []).append((name[1], batch["capture"], batch["files"]))
     return [
@@ -118,7 +120,7 @@ def retrieve(
             Stage(root, stream, run.run, node, run.checkpoint).unfold()
             continue
         with alone(unfolded_folder(root, stream)):
-            clear(root, stream)
+            clear_unfolded(root, stream)
             known = _known(root, stream, run.run)
             if not run.files:
                 chosen = chosen_by_key(node, root, stream, selection, known)

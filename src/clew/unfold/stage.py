@@ -9,10 +9,7 @@ store sees to it, across processes.
 
 from __future__ import annotations
 
-import fcntl
-import shutil
 import time
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -37,20 +34,20 @@ from clew.store.draft import (
     split_ends,
 )
 from clew.store.layout import (
-    EDGES,
     ROWS,
     batches_folder,
     edges_folder,
     parse_batch_folder,
     parse_unfolding_folder,
     point_folder,
-    quote_name,
     read_json,
     rows_folder,
     unfolded_folder,
     unfolding_folder,
 )
+from clew.store.lock import alone
 from clew.store.packed import pack_folder
+from clew.store.pruned import clear_unfolded
 from clew.unfold.arrivals import kept_offsets, read_arrivals
 from clew.unfold.bound import last_part
 from clew.unfold.cover import covers, span_columns
@@ -61,7 +58,7 @@ from clew.unfold.reach import makes_rows_of_nothing, reach
 from clew.unfold.tables import as_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -198,7 +195,7 @@ class Stage:
         """Unfold everything that is pending, and return the number of edges written."""
         began, edges, done = time.monotonic(), 0, 0
         with alone(unfolded_folder(self.root, self.writer)):
-            clear(self.root, self.writer)
+            clear_unfolded(self.root, self.writer)
             waiting = self._ready(self.pending())
             total = len(waiting)
             while waiting:
@@ -413,21 +410,3 @@ def _group(waiting: Sequence[Pending], most_rows: int) -> list[Pending]:
         group.append(each)
         rows += each.rows
     return group
-
-
-def clear(root: Path, writer: str) -> None:
-    """Remove what an unfolding that was never committed left behind."""
-    committed = {p.stem for p in unfolded_folder(root, writer).glob("*.json")}
-    for kind in (EDGES, ROWS):
-        for folder in (root / kind / quote_name(writer)).glob("*"):
-            if parse_unfolding_folder(folder.name) and folder.name not in committed:
-                shutil.rmtree(folder)
-
-
-@contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Hold the lock of a query's unfolding, waiting for whoever has it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

@@ -1,0 +1,80 @@
+"""Commands for whoever runs a store: how large it is, what may go."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from clew.cli.output import print_json, print_lines
+from clew.cli.parser import add_command, add_json
+
+if TYPE_CHECKING:
+    import argparse
+
+    from clew.query.provenance import Provenance
+
+
+def add(commands: Any) -> None:
+    """Add the commands of this file."""
+    _add_size(commands)
+    _add_prune(commands)
+
+
+def _size(provenance: Provenance, options: argparse.Namespace) -> None:
+    size = provenance.size()
+    if options.json:
+        print_json(size.to_dict())
+    else:
+        print_lines(size.lines())
+
+
+def _prune(provenance: Provenance, options: argparse.Namespace) -> None:
+    done = provenance.prune(
+        options.older_than, by=options.by, streams=options.stream, dry_run=options.dry_run
+    )
+    if options.json:
+        print_json(done.to_dict())
+    else:
+        print_lines(done.lines())
+
+
+def _add_size(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "size",
+        _size,
+        "say how large a store is, by query and by kind",
+        "clew size prov/",
+    )
+    add_json(parser)
+
+
+def _add_prune(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "prune",
+        _prune,
+        "take the provenance of old batches out of a store, for good",
+        'clew prune prov/ --older-than "30 days" --dry-run',
+    )
+    parser.add_argument(
+        "--older-than",
+        metavar="AGE",
+        required=True,
+        help='how old: a length of time ("30 days", "12 hours") or a moment in UTC',
+    )
+    parser.add_argument(
+        "--by",
+        choices=("commit", "event"),
+        default="commit",
+        help="what counts: when a batch was committed, or the event time of its latest result "
+        "(default: commit)",
+    )
+    parser.add_argument(
+        "--stream",
+        metavar="STREAM",
+        nargs="+",
+        action="extend",
+        help="only batches of these queries (default: all)",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="only say what would go")
+    add_json(parser)

@@ -1,0 +1,36 @@
+"""The road store behind a server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from clew.query.provenance import open_store
+from explore.server import serving
+from store.road import build_road
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import httpx
+
+    from clew.query.provenance import Provenance
+
+
+@pytest.fixture(scope="session")
+def road_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_road(tmp_path_factory.mktemp("road") / "prov").root
+
+
+@pytest.fixture(scope="session")
+def road(road_path: Path) -> Iterator[Provenance]:
+    with open_store(road_path) as provenance:
+        yield provenance
+
+
+@pytest.fixture(scope="session")
+def client(road: Provenance) -> Iterator[httpx.Client]:
+    with serving(road) as asking:
+        yield asking

@@ -21,7 +21,9 @@ _BROWSER = os.environ.get("CLEW_TEST_BROWSER")
 if _BROWSER is None:
     collect_ignore_glob = ["test_*.py"]
 else:
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
+
+    expect.set_options(timeout=20_000)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -45,7 +45,9 @@ def test_from_the_first_page_to_an_answer_and_back_by_keys_alone(
     headline = page.get_by_role("heading", level=1)
     expect(headline).to_contain_text("was made from 4 rows of reports")
     expect(headline).to_be_focused()
-    page.keyboard.press("Alt+ArrowLeft")
+    page.keyboard.press("Shift+Tab")
+    assert focused(page) == "accidents"
+    page.keyboard.press("Enter")
     expect(page.get_by_role("table", name="Rows of accidents")).to_be_visible()
 
 

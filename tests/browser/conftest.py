@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -27,7 +28,6 @@ else:
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from playwright.sync_api import Browser, Page
 
@@ -90,7 +90,9 @@ def show() -> Iterator[Show]:
 
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The store of `make demo`, of fewer cars."""
+    """The store of `make demo`, of fewer cars; CLEW_TEST_DEMO names one that is there already."""
+    if "CLEW_TEST_DEMO" in os.environ:
+        return Path(os.environ["CLEW_TEST_DEMO"])
     folder = tmp_path_factory.mktemp("demo") / "clew-demo"
     command = [sys.executable, "-m", "clew", "demo", "--folder", str(folder), "--cars", "1000"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

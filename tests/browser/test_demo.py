@@ -22,10 +22,10 @@ def alert(page: Page, show: Show, demo: Path) -> Page:
     """The answer to Why? about an accident of two cars."""
     page.goto(show(demo).address)
     page.get_by_role("link", name="Results").click()
-    page.get_by_label("Stream").select_option("accidents")
+    page.get_by_role("combobox", name="Stream").select_option("accidents")
     page.get_by_role("button", name="Add a condition").click()
-    page.get_by_label("Column").select_option("cars")
-    page.get_by_label("Value").fill("2")
+    page.get_by_role("combobox", name="Column").select_option("cars")
+    page.get_by_role("textbox", name="Value").fill("2")
     page.get_by_role("button", name="Apply").click()
     expect(page.locator("tbody tr td[data-label=cars]").first).to_have_text("2")
     page.get_by_role("link", name=re.compile("^Why?")).first.click()

@@ -205,7 +205,8 @@ def test_the_page_on_exports_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.chdir(tmp_path)
     build_road(tmp_path / "prov")
 
-    assert run_page("docs/how-to/export.md", {}) == 2
+    assert run_page("docs/how-to/export.md", {}) == 3
+    assert (tmp_path / "why.svg").read_text().endswith("</svg>\n")
     assert (tmp_path / "why.provn").read_text().startswith("document\n")
 
 

@@ -116,7 +116,7 @@ LAYERS = [
     {"frame"},
     {"query"},
     {"export"},
-    {"pipelines", "subscriptions", "testing", "workloads"},
+    {"doctor", "pipelines", "subscriptions", "testing", "workloads"},
     {"explore"},
     {"cli"},
     {"__main__", "__init__"},

@@ -15,7 +15,7 @@ from prov.model import ProvDocument
 
 from clew.cli import main
 from clew.exceptions import QueryError
-from clew.export import FORMS, chunks
+from clew.export import FORMS, chunks, encode
 from clew.export.values import Literal, literal
 from clew.query.provenance import open_store
 from clew.repository import put_reduced
@@ -276,6 +276,5 @@ def test_the_command_line_writes_what_python_does(tmp_path: Path, form: str) -> 
     assert main([*asked, "--format", form, "-o", str(out)]) == 0
 
     with open_store(tmp_path / "prov") as prov:
-        expected = "".join(chunks(prov.backward("accidents", {"pos": 5}), form))
-    with out.open(encoding="utf-8", newline="") as file:
-        assert file.read() == expected
+        expected = b"".join(encode(prov.backward("accidents", {"pos": 5}), form))
+    assert out.read_bytes() == expected

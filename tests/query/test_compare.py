@@ -93,5 +93,5 @@ def test_streams_that_only_one_result_has_rows_of(tmp_path: Path) -> None:
 def test_what_cannot_be_compared(road: Provenance) -> None:
     with pytest.raises(RowNotFoundError):
         road.compare("stopped", {"car": 8}, {"car": 1})
-    with pytest.raises(QueryError, match="one with one"):
+    with pytest.raises(QueryError, match="one row is needed"):
         road.compare("stopped", [{"car": 8}, {"car": 9}], {"car": 8})

@@ -281,7 +281,7 @@ def test_a_window_shows_five_rows_and_how_many_more(tmp_path: Path) -> None:
 
     last = drawing.nodes[5]
     assert (last.key, last.count, last.label) == (group, 187, "187 more")
-    assert last.detail == "of r, 2026-01-01T08:00:01Z to 2026-01-01T08:00:47Z"
+    assert last.detail == "2026-01-01T08:00:01Z to 08:00:47Z"
     assert (drawing.rows, drawing.shown, drawing.left_out) == (193, 6, 187)
     # 100 nodes: the result, the filter, the group that is left, and 97 rows.
     assert [(n.kind, n.count) for n in expanded.nodes[96:]] == [

@@ -14,7 +14,8 @@ from clew.cli.parser import (
     add_question,
     whole_number,
 )
-from clew.export import FORMS, chunks
+from clew.exceptions import QueryError
+from clew.export import BINARY, FORMS, chunks, encode
 from clew.query.choose import parse_filter
 from clew.query.stream import lines as stream_lines
 
@@ -103,8 +104,17 @@ def _export(provenance: Provenance, options: argparse.Namespace) -> None:
     if options.output is not None:
         trace.write(options.output, options.format)
         return
-    for piece in chunks(trace, options.format or "prov-json"):
-        sys.stdout.write(piece)
+    form = options.format or "prov-json"
+    if form not in BINARY:
+        for text in chunks(trace, form):
+            sys.stdout.write(text)
+        return
+    if sys.stdout.isatty():
+        msg = f"`{form}` is not text, and would not read well here.\n\nName a file: `-o FILE`."
+        raise QueryError(msg)
+    for piece in encode(trace, form):
+        sys.stdout.buffer.write(piece)
+    sys.stdout.buffer.flush()
 
 
 def _print_trace(trace: Trace, options: argparse.Namespace) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from clew.cli.output import HINT, limit_of, print_json, print_lines
@@ -9,6 +12,7 @@ from clew.cli.parser import ROW_HELP, add_command, add_json, add_limit, add_pipe
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable, Iterator
 
     from clew.query.provenance import Provenance
 
@@ -16,6 +20,7 @@ if TYPE_CHECKING:
 def add(commands: Any) -> None:
     """Add the commands of this file."""
     _add_compare(commands)
+    _add_minimize(commands)
 
 
 def _compare(provenance: Provenance, options: argparse.Namespace) -> None:
@@ -24,6 +29,43 @@ def _compare(provenance: Provenance, options: argparse.Namespace) -> None:
         print_json(found.to_dict(limit_of(options)))
     else:
         print_lines(found.lines(limit_of(options), HINT))
+
+
+def _minimize(provenance: Provenance, options: argparse.Namespace) -> None:
+    with _interrupted() as stop:
+        found = provenance.minimize(
+            options.stream, options.row, options.condition, progress=_show_search, stop=stop
+        )
+    if options.json:
+        print_json(found.to_dict(limit_of(options)))
+    else:
+        print_lines(found.lines(limit_of(options), HINT))
+
+
+def _show_search(done: int, tests: int, size: int) -> None:
+    """Show how far the search is, where standard error is a terminal."""
+    if sys.stderr.isatty():
+        text = f"\r{size:,} rows left, {done:,} of {tests:,} tests"
+        print(f"{text:<60}", end="", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def _interrupted() -> Iterator[Callable[[], bool]]:
+    """Take Ctrl-C as the wish to have what was found so far; a second one ends it all."""
+    asked: list[int] = []
+
+    def note(number: int, _: object) -> None:
+        if asked:
+            raise KeyboardInterrupt
+        asked.append(number)
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield lambda: bool(asked)
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if sys.stderr.isatty():
+            print(file=sys.stderr)
 
 
 def _add_compare(commands: Any) -> None:
@@ -37,6 +79,26 @@ def _add_compare(commands: Any) -> None:
     parser.add_argument("stream", metavar="STREAM", help="the stream of both rows")
     parser.add_argument("row", metavar="ROW", help=ROW_HELP)
     parser.add_argument("other", metavar="OTHER", help="the row to compare it with, named likewise")
+    add_pipeline(parser)
+    add_limit(parser)
+    add_json(parser)
+
+
+def _add_minimize(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "minimize",
+        _minimize,
+        "find the fewest source rows of a result that still produce it",
+        'clew minimize prov/ hourly meter=south --condition "kwh > 100"',
+    )
+    parser.add_argument("stream", metavar="STREAM", help="the stream of the result")
+    parser.add_argument("row", metavar="ROW", help=ROW_HELP)
+    parser.add_argument(
+        "--condition",
+        metavar="SQL",
+        help="what the result has to meet, in Spark SQL over its columns (default: to be there)",
+    )
     add_pipeline(parser)
     add_limit(parser)
     add_json(parser)

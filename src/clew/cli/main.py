@@ -12,7 +12,18 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from clew.cli import again, ask, causes, explore, follow, operate, recorded, rows
+from clew.cli import (
+    again,
+    ask,
+    causes,
+    draw,
+    explore,
+    follow,
+    operate,
+    publish,
+    recorded,
+    rows,
+)
 from clew.cli.output import complain
 from clew.cli.parser import Formatter, Parser, add_command
 from clew.exceptions import ClewError
@@ -82,7 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"clew {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for part in (ask, causes, recorded, again, follow, rows, operate, explore):
+    for part in (ask, draw, causes, recorded, again, follow, rows, operate, publish, explore):
         part.add(commands)
     _add_reduce(commands)
     # `demo` is handed over before parsing, with all its own options; here it is only listed.

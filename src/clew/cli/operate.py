@@ -1,11 +1,11 @@
-"""Commands for whoever runs a store: how large it is, what may go."""
+"""Commands for whoever runs a store: how large it is, what may go, whether all is well."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from clew.cli.output import print_json, print_lines
-from clew.cli.parser import add_command, add_json
+from clew.cli.output import print_json, print_lines, tell
+from clew.cli.parser import STORE, add_command, add_json
 
 if TYPE_CHECKING:
     import argparse
@@ -17,6 +17,7 @@ def add(commands: Any) -> None:
     """Add the commands of this file."""
     _add_size(commands)
     _add_prune(commands)
+    _add_doctor(commands)
 
 
 def _size(provenance: Provenance, options: argparse.Namespace) -> None:
@@ -35,6 +36,17 @@ def _prune(provenance: Provenance, options: argparse.Namespace) -> None:
         print_json(done.to_dict())
     else:
         print_lines(done.lines())
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from clew.doctor import check
+
+    health = check(options.path, spark=options.spark, progress=tell)
+    if options.json:
+        print_json(health.to_dict())
+    else:
+        print_lines(health.lines())
+    return 0 if health.ok else 1
 
 
 def _add_size(commands: Any) -> None:
@@ -77,4 +89,18 @@ def _add_prune(commands: Any) -> None:
         help="only batches of these queries (default: all)",
     )
     parser.add_argument("--dry-run", action="store_true", help="only say what would go")
+    add_json(parser)
+
+
+def _add_doctor(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "doctor",
+        _doctor,
+        "check Java, Spark, Python and a store, and say what to do",
+        "clew doctor prov/ --spark",
+        has_path=False,
+    )
+    parser.add_argument("path", metavar="PATH", nargs="?", help=f"{STORE} (default: none)")
+    parser.add_argument("--spark", action="store_true", help="also run a small Spark job")
     add_json(parser)

@@ -63,6 +63,12 @@ def show_progress(done: int, total: int) -> None:
         print(f"\r{done} of {total} rows", end=end, file=sys.stderr, flush=True)
 
 
+def tell(what: str) -> None:
+    """Say what is being done, where standard error is a terminal."""
+    if sys.stderr.isatty():
+        print(f"{show.escape(what)} ...", file=sys.stderr, flush=True)
+
+
 def limit_of(options: argparse.Namespace) -> int | None:
     """Return how many rows to show: all with `--limit 0`, and with `--json` unless limited."""
     if options.limit is None:

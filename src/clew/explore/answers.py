@@ -302,3 +302,50 @@ class TimelineAnswer(Answer):
     lanes: list[LaneAnswer]
     windows: list[WindowAnswer]
     untimed: int
+
+
+class MinimizeQuestion(BaseModel):
+    """A result, and what it has to meet."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    stream: str = Field(max_length=1_000)
+    row: str = Field(min_length=1, max_length=4_000)
+    condition: str | None = Field(
+        default=None, max_length=4_000, description="comparisons of the result's columns"
+    )
+
+
+class BegunAnswer(Answer):
+    """A search that was begun."""
+
+    job: str
+
+
+class MinimalAnswer(Answer):
+    """The fewest rows that still produce a result, as `Minimal.to_dict` has it."""
+
+    stream: str
+    id: str
+    condition: str | None
+    rows: list[RowAnswer]
+    left_out: int
+    of: int
+    tests: int
+    seconds: float
+    complete: bool
+    smallest: bool
+    result: dict[str, Any]
+
+
+class JobAnswer(Answer):
+    """How far a search is."""
+
+    job: str
+    state: Literal["running", "done", "stopped", "failed"]
+    done: int = Field(description="tests done")
+    tests: int = Field(description="tests known to be needed")
+    of: int | None = Field(description="source rows at the start")
+    size: int | None = Field(description="rows of the smallest set so far")
+    answer: MinimalAnswer | None
+    error: Failure | None

@@ -12,9 +12,10 @@ from fastapi import FastAPI, Header, Query, Request
 from fastapi.responses import FileResponse, StreamingResponse
 from fastapi.staticfiles import StaticFiles
 
-from clew.explore import ask, overview
+from clew.explore import ask, minimize, overview
 from clew.explore.failures import FAILURES, RefusedError, add_handlers
 from clew.explore.guards import LOOPBACK, Guard
+from clew.explore.jobs import Jobs
 from clew.explore.watch import Watcher
 from clew.version import __version__
 
@@ -53,8 +54,9 @@ def create_app(
     )
     app.state.provenance = provenance
     app.state.watcher = Watcher(provenance)
+    app.state.jobs = Jobs()
     add_handlers(app)
-    for part in (overview, ask):
+    for part in (overview, ask, minimize):
         app.include_router(part.router)
     _add_events(app)
     _add_page(app)

@@ -31,23 +31,13 @@ from clew.explore.parameters import (
     StreamName,
     answer,
 )
-from clew.export import FORMS, chunks
+from clew.export import FORMS, MEDIA, encode, ending_of
 
 if TYPE_CHECKING:
     from clew.query.provenance import Provenance
     from clew.query.trace import Trace
 
 router = APIRouter(prefix="/api", tags=["rows"], responses=FAILURES)
-
-MEDIA = {
-    "prov-json": "application/json",
-    "prov-n": "text/provenance-notation",
-    "prov-jsonld": "application/ld+json",
-    "csv": "text/csv; charset=utf-8",
-    "csv-edges": "text/csv; charset=utf-8",
-    "graphml": "application/graphml+xml",
-}
-_ENDINGS = {"prov-json": "json", "prov-n": "provn", "prov-jsonld": "jsonld", "csv-edges": "csv"}
 
 
 @router.get("/backward", response_model=TraceAnswer)
@@ -145,8 +135,8 @@ def export(
         msg = f"an answer cannot be written as `{form}`.\n\nThe forms are: {', '.join(FORMS)}."
         raise QueryError(msg)
     trace = trace_of(provenance, direction, stream, row, scope, intermediate)
-    pieces = (piece.encode() for piece in chunks(trace, form))
-    headers = {"Content-Disposition": _attachment(direction, stream, _ENDINGS.get(form, form))}
+    pieces = again_if_stale(lambda: encode(trace, form))
+    headers = {"Content-Disposition": _attachment(direction, stream, ending_of(form))}
     return StreamingResponse(pieces, media_type=MEDIA[form], headers=headers)
 
 
@@ -166,5 +156,5 @@ def trace_of(
 def _attachment(direction: str, stream: str, ending: str) -> str:
     """Name a file after what is in it, in letters that every system takes."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", stream).strip("-.") or "rows"
-    full = quote(f"{stream}-{direction}.{ending}".replace("/", "-"), safe="")
-    return f"attachment; filename=\"{plain[:80]}-{direction}.{ending}\"; filename*=UTF-8''{full}"
+    full = quote(f"{stream}-{direction}{ending}".replace("/", "-"), safe="")
+    return f"attachment; filename=\"{plain[:80]}-{direction}{ending}\"; filename*=UTF-8''{full}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 from typing import TYPE_CHECKING, Any
 
 from clew.exceptions import ClewError
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from clew.query.provenance import Provenance
 
+_LOG = logging.getLogger("clew.explore")
 EVERY = 0.5
 """Seconds between two looks at the store."""
 PING = 15.0
@@ -95,12 +97,20 @@ class Watcher:
     async def _look_on(self) -> None:
         while True:
             known = None if self._news is None else self._news["state"]
-            news = await asyncio.to_thread(look, self._provenance, known)
+            news = await asyncio.to_thread(self._look, known)
             if news is not None:
                 async with self._changed:
                     self._news = news
                     self._changed.notify_all()
             await asyncio.sleep(self._every)
+
+    def _look(self, known: str | None) -> dict[str, Any] | None:
+        """Look at the store; what goes wrong must not end the looking."""
+        try:
+            return look(self._provenance, known)
+        except Exception as error:  # noqa: BLE001 (its text may hold what stands in rows)
+            _LOG.error("%s while the store was looked at", type(error).__name__)
+            return None
 
 
 def look(provenance: Provenance, known: str | None) -> dict[str, Any] | None:

@@ -1,6 +1,7 @@
-"""Answers for other tools: W3C PROV in three forms, CSV and GraphML.
+"""Answers for other tools: W3C PROV in three forms, CSV, GraphML, Parquet, and as pictures.
 
-Every form is a function that yields text piece by piece, so a large answer is never held twice.
+Every form is a function that yields text or bytes piece by piece, so a large answer is never held
+twice. `encode` gives the bytes of any form; `chunks` the text of those that are text.
 """
 
 from __future__ import annotations
@@ -11,8 +12,11 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from clew.exceptions import QueryError
 from clew.export.graphml import graphml
+from clew.export.parquet import parquet
+from clew.export.png import png
 from clew.export.prov import prov_json, prov_jsonld, prov_n
 from clew.export.statements import Statements
+from clew.export.svg import svg
 from clew.export.table import csv_edges, csv_rows
 
 if TYPE_CHECKING:
@@ -20,10 +24,31 @@ if TYPE_CHECKING:
 
     from clew.query.trace import Trace
 
-__all__ = ["ENDINGS", "FORMS", "Form", "ProvForm", "chunks", "write_file"]
+__all__ = [
+    "BINARY",
+    "ENDINGS",
+    "FORMS",
+    "MEDIA",
+    "Form",
+    "ProvForm",
+    "chunks",
+    "encode",
+    "ending_of",
+    "write_file",
+]
 
 ProvForm = Literal["prov-json", "prov-n", "prov-jsonld"]
-Form = Literal["prov-json", "prov-n", "prov-jsonld", "csv", "csv-edges", "graphml"]
+Form = Literal[
+    "prov-json",
+    "prov-n",
+    "prov-jsonld",
+    "csv",
+    "csv-edges",
+    "graphml",
+    "svg",
+    "png",
+    "parquet",
+]
 
 FORMS: tuple[str, ...] = get_args(Form)
 """The forms that an answer can take."""
@@ -34,10 +59,26 @@ ENDINGS = {
     ".jsonld": "prov-jsonld",
     ".csv": "csv",
     ".graphml": "graphml",
+    ".svg": "svg",
+    ".png": "png",
+    ".parquet": "parquet",
 }
 """What the name of a file says about its form."""
 
-_WRITERS: dict[str, Callable[[Statements], Iterator[str]]] = {
+MEDIA: dict[str, str] = {
+    "prov-json": "application/json",
+    "prov-n": "text/provenance-notation; charset=utf-8",
+    "prov-jsonld": "application/ld+json",
+    "csv": "text/csv; charset=utf-8",
+    "csv-edges": "text/csv; charset=utf-8",
+    "graphml": "application/graphml+xml",
+    "svg": "image/svg+xml",
+    "png": "image/png",
+    "parquet": "application/vnd.apache.parquet",
+}
+"""The media type of each form."""
+
+_STATEMENTS: dict[str, Callable[[Statements], Iterator[str]]] = {
     "prov-json": prov_json,
     "prov-n": prov_n,
     "prov-jsonld": prov_jsonld,
@@ -45,18 +86,50 @@ _WRITERS: dict[str, Callable[[Statements], Iterator[str]]] = {
     "csv-edges": csv_edges,
     "graphml": graphml,
 }
+_BYTES: dict[str, Callable[[Trace], Iterator[bytes]]] = {"png": png, "parquet": parquet}
+
+BINARY = frozenset(_BYTES)
+"""The forms that are not text."""
 
 
 def chunks(trace: Trace, form: str) -> Iterator[str]:
-    """Return an answer in some form, piece by piece.
+    """Return an answer in some form, as text, piece by piece.
 
     Raises:
-        QueryError: There is no such form.
+        QueryError: There is no such form, or it is not text.
     """
-    if form not in _WRITERS:
-        msg = f"an answer cannot be written as `{form}`.\n\nThe forms are: {', '.join(FORMS)}."
+    if form == "svg":
+        return svg(trace)
+    if form not in _STATEMENTS:
+        kind = "as text " if form in BINARY else ""
+        known = [each for each in FORMS if not kind or each not in BINARY]
+        msg = (
+            f"an answer cannot be written {kind}as `{form}`.\n\nThe forms are: {', '.join(known)}."
+        )
         raise QueryError(msg)
-    return _WRITERS[form](Statements(trace))
+    return _STATEMENTS[form](Statements(trace))
+
+
+def encode(trace: Trace, form: str) -> Iterator[bytes]:
+    """Return an answer in some form, as the bytes of a file, piece by piece.
+
+    Raises:
+        QueryError: There is no such form, or what draws it is not installed.
+    """
+    if form in BINARY:
+        return _BYTES[form](trace)
+    return (piece.encode() for piece in chunks(trace, form))
+
+
+def ending_of(form: str) -> str:
+    """Return how the name of a file in some form ends.
+
+    Examples:
+        >>> ending_of("prov-n"), ending_of("csv-edges")
+        ('.provn', '.csv')
+    """
+    endings = {each: ending for ending, each in ENDINGS.items()}
+    return endings[form] if form in endings else f".{form.partition('-')[0]}"
 
 
 def write_file(trace: Trace, to: str | os.PathLike[str], form: str | None = None) -> None:
@@ -73,10 +146,10 @@ def write_file(trace: Trace, to: str | os.PathLike[str], form: str | None = None
             f'{known}.\n\nName one of them, or the form: `form="prov-json"`.'
         )
         raise QueryError(msg)
-    pieces = chunks(trace, form or ENDINGS[path.suffix])
+    pieces = encode(trace, form or ENDINGS[path.suffix])
     draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with draft.open("w", encoding="utf-8", newline="") as file:
+        with draft.open("wb") as file:
             file.writelines(pieces)
         draft.replace(path)
     except OSError as error:

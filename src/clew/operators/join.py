@@ -100,8 +100,12 @@ class Join:
             first = admitted(first, self.times[0], capture)
             second = admitted(second, self.times[1], capture)
         move = capture.pair(first.annotation, second.annotation)
-        joined = _sided(first, left).join(_sided(second, right), self.on, self.how)
+        joined = self.matched(_sided(first, left), _sided(second, right))
         return _merged(joined, move, first, second, (*first.references, *second.references))
+
+    def matched(self, first: DataFrame, second: DataFrame) -> DataFrame:
+        """Match the rows of two frames; their hidden columns are named by side."""
+        return first.join(second, self.on, self.how)
 
 
 def _sided(frame: Annotated, side: Callable[[str], str]) -> DataFrame:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from clew.exceptions import QueryError
 from clew.query import show
 from clew.query.row import Content, Rows
+from clew.query.trace import one_of
 from clew.store.records import worst
 
 if TYPE_CHECKING:
@@ -105,14 +105,11 @@ def compare(left: Trace, right: Trace) -> Comparison:
     Raises:
         QueryError: A trace is of several rows.
     """
-    if len(left.start) != 1 or len(right.start) != 1:
-        msg = "two rows are compared, one with one.\n\nGive one row and one other row."
-        raise QueryError(msg)
     one, other = _ids(left), _ids(right)
     return Comparison(
         stream=left.stream,
-        left=left.start[0],
-        right=right.start[0],
+        left=one_of(left),
+        right=one_of(right),
         common=_kept(left, one, other, inside=True),
         only_left=_kept(left, one, other, inside=False),
         only_right=_kept(right, other, one, inside=False),

@@ -36,7 +36,7 @@ from clew.query.scope import plan_route
 from clew.query.size import Size, measure
 from clew.query.status import expired, refuse_named, status_of
 from clew.query.stream import Stream, describe_stream
-from clew.query.trace import Trace
+from clew.query.trace import Trace, one_of
 from clew.query.walk import walk
 from clew.store.edges import EdgeReader
 from clew.store.engine import Engine
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from clew.model import Status
     from clew.query.choose import Operator
     from clew.query.find import RowLike
+    from clew.query.minimize import Minimal
     from clew.query.prune import By, Pruned
     from clew.query.replay import Replay
     from clew.query.row import Content
@@ -407,6 +408,27 @@ class Provenance:
         """Say how large the store is: bytes, files, rows and edges, by query and by kind."""
         return measure(self._store.snapshot())
 
+    def openlineage(
+        self, namespace: str = "clew", *, since_batch: int = 0, every: int = 100
+    ) -> list[dict[str, Any]]:
+        """Return run events of OpenLineage for every query and run, from the store alone.
+
+        The same store gives the same events. `clew.export.openlineage.write` puts them into a file,
+        `clew.export.send.send` sends them to a server.
+
+        Args:
+            namespace: The namespace of jobs, and of datasets that no path is known of.
+            since_batch: Leave out what is only about batches with smaller numbers.
+            every: How many batches one event tells of.
+
+        Raises:
+            QueryError: The namespace is empty, or a number is not what it can be.
+        """
+        from clew.export.openlineage import events
+
+        snapshot = self._store.snapshot()
+        return list(events(snapshot, namespace=namespace, since_batch=since_batch, every=every))
+
     def prune(
         self,
         older_than: str | dt.timedelta | dt.datetime,
@@ -588,6 +610,51 @@ class Provenance:
             )
             raise QueryError(msg)
         return replay_trace(snapshot, what, self.pipeline(stream_of(what)), tolerance)
+
+    def minimize(
+        self,
+        stream: str,
+        row: RowLike,
+        condition: str | None = None,
+        *,
+        progress: Callable[[int, int, int], None] | None = None,
+        stop: Callable[[], bool] | None = None,
+    ) -> Minimal:
+        """Find the smallest cause: the fewest source rows of a result that still produce it.
+
+        The query is run again over ever fewer of the rows that the result was made from. What is
+        found cannot lose a single row.
+
+        Args:
+            stream: The stream of the result.
+            row: The result, as in `backward`.
+            condition: What the result has to meet, in Spark's SQL over its columns. If left out,
+                it only has to be there: the same group, window or pair.
+            progress: Called with the number of tests done, the number of tests known to be needed
+                and the size of the smallest set so far.
+            stop: Asked between tests; once it says true, the smallest set so far is the answer.
+
+        Raises:
+            UnknownStreamError: The store has no such stream.
+            RowNotFoundError: The store has no such row.
+            ReplayError: The query cannot be run again.
+            QueryError: It cannot be told which row is meant; Spark does not accept the condition,
+                or the result does not meet it.
+        """
+        from clew.query.minimize import minimize
+
+        node = self.pipeline(stream)
+        trace = self.backward(stream, row, self._own_sources(stream))
+        one_of(trace)
+        return minimize(self._store.snapshot(), trace, node, condition, progress, stop)
+
+    def _own_sources(self, stream: str) -> list[str] | None:
+        """Name the streams that the query itself reads, where an answer would go beyond them."""
+        snapshot = self._store.snapshot()
+        writer = snapshot.writer(stream)
+        own = snapshot.streams[writer].sources if writer is not None else ()
+        beyond = [name for name in own if snapshot.writer(name) is not None]
+        return list(own) if beyond else None
 
     def subscribe(
         self,

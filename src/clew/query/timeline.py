@@ -144,10 +144,12 @@ class Timeline:
             ours = [each for each in self.windows if each.stream == stream]
             lines += [self._line(each.begin, each.end, each.label) for each in ours]
         for lane in self.lanes:
+            if not lane.rows and not lane.left_out:
+                continue
             total = show.count(len(lane.rows) + lane.left_out, "row")
             lines.append(show.Line("header", f"{show.escape(lane.stream)}: {total}"))
             if lane.left_out:
-                lines += [self._line(e.begin, e.end, f"{e.count:,} rows") for e in lane.bins]
+                lines += [self._line(e.begin, e.end, show.count(e.count, "row")) for e in lane.bins]
             else:
                 lines += [self._line(e.time, e.time, e.label) for e in lane.rows]
         if self.untimed:

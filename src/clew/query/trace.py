@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from clew.exceptions import QueryError
 from clew.model import Edge, RowId
 from clew.query import show
 
@@ -243,8 +244,9 @@ class Trace:
 
         Args:
             to: The file.
-            form: `prov-json`, `prov-n`, `prov-jsonld`, `csv` for the rows, `csv-edges` for the
-                edges, or `graphml`; what the file's name ends with says it if left out.
+            form: `prov-json`, `prov-n`, `prov-jsonld`, `csv` or `parquet` for the rows,
+                `csv-edges` for the edges, `graphml`, `svg` or `png` for the drawing; what the
+                file's name ends with says it if left out.
 
         Raises:
             QueryError: There is no such form, or the file cannot be written.
@@ -302,6 +304,18 @@ def _until(expiry: Expiry | None) -> dict[str, Any]:
     if expiry is None:
         return {"status": None, "expires": None}
     return {"status": expiry.status, "expires": show.plain(expiry.expires)}
+
+
+def one_of(trace: Trace) -> Row:
+    """Return the one row that a trace is about.
+
+    Raises:
+        QueryError: It is about several.
+    """
+    if len(trace.start) != 1:
+        msg = f"one row is needed; this is about {len(trace.start)}.\n\nAsk row by row."
+        raise QueryError(msg)
+    return trace.start[0]
 
 
 def _verb(direction: Direction, *, several: bool) -> str:

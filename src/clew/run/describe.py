@@ -37,6 +37,7 @@ def describe_streams(
             "graph": _shape(node, graph),
             "checkpoint": checkpoint,
             "pipeline": digest_of(pipeline),
+            "spark": node.plain.df.sparkSession.version,
         }
     ]
     filled = {

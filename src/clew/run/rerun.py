@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from clew.graph.node import Node
     from clew.store.reader import Snapshot
-    from clew.unfold.cover import Span
+    from clew.unfold.cover import Cover, Span
     from clew.unfold.tables import Tables
 
 
@@ -54,7 +54,8 @@ def rerun(
     _check_same(snapshot.root, stream, node)
     where = None if span is None else around(node)
     period = None if span is None or where is None else Period(span, where)
-    tables, closed = _tables(snapshot, stream, node, period)
+    covers = {} if period is None else period.covers(node)
+    tables, closed = read_sources(snapshot, stream, node, covers)
     if what_if is None:
         _need_rows(snapshot, stream)
         before = stored_results(node, _files(snapshot, stream))
@@ -93,20 +94,11 @@ def rerun_rows(
     Raises:
         ReplayError: It is another query than the one that ran.
     """
-    _check_same(snapshot.root, stream, node)
-    own = {n.operator.origin.name for n in node.walk() if isinstance(n.operator, Source)}
-    strange = sorted(set(rows) - own)
-    if strange:
-        msg = (
-            f"the trace ends at `{strange[0]}`, which is no source of the query that fills "
-            f"`{stream}`.\n\nAsk for the query's own sources: `prov.backward(..., scope=["
-            f"{', '.join(repr(each) for each in sorted(own))}])`."
-        )
-        raise ReplayError(msg)
+    check_trace(snapshot, stream, node, rows)
     if suffices(node):
         after = results_of(over_rows(node, rows))
     else:
-        tables, closed = _tables(snapshot, stream, node, None)
+        tables, closed = read_sources(snapshot, stream, node, {})
         after = results_of(tables, closed)
     spark = node.plain.df.sparkSession
     wanted = F.broadcast(spark.createDataFrame(list(ids), "a bigint, b bigint").dropDuplicates())
@@ -120,6 +112,24 @@ def rerun_rows(
     return compare(before.join(wanted, ["a", "b"]), found, tolerance)
 
 
+def check_trace(snapshot: Snapshot, stream: str, node: Node, rows: Mapping[str, pa.Table]) -> None:
+    """Refuse a trace that a query cannot be run again from.
+
+    Raises:
+        ReplayError: It is another query than the one that ran, or the trace ends elsewhere.
+    """
+    _check_same(snapshot.root, stream, node)
+    own = {n.operator.origin.name for n in node.walk() if isinstance(n.operator, Source)}
+    strange = sorted(set(rows) - own)
+    if strange:
+        msg = (
+            f"the trace ends at `{strange[0]}`, which is no source of the query that fills "
+            f"`{stream}`.\n\nAsk for the query's own sources: `prov.backward(..., scope=["
+            f"{', '.join(repr(each) for each in sorted(own))}])`."
+        )
+        raise ReplayError(msg)
+
+
 def _need_rows(snapshot: Snapshot, stream: str) -> None:
     """Refuse to compare with results of which only keys are kept."""
     if not snapshot.streams[stream].keeps_rows:
@@ -131,12 +141,15 @@ def _need_rows(snapshot: Snapshot, stream: str) -> None:
         raise ReplayError(msg)
 
 
-def _tables(
-    snapshot: Snapshot, stream: str, node: Node, period: Period | None
+def read_sources(
+    snapshot: Snapshot, stream: str, node: Node, covers: Mapping[str, Cover]
 ) -> tuple[Tables, int | None]:
-    """Read the sources again as the last run read them; also return how far it closed windows."""
+    """Read the sources again as the last run read them; also return how far it closed windows.
+
+    Raises:
+        ReplayError: A source cannot be read again, or there were several runs.
+    """
     _check_readable(stream, node)
-    covers = {} if period is None else period.covers(node)
     runs = (read_stream(snapshot.root, stream) or {}).get("runs", [])
     if len(runs) > 1 and node.plain.df.isStreaming:
         msg = (

@@ -74,7 +74,9 @@ class Snapshot:
         digest = hashlib.sha256("\n".join(self.streams).encode())
         for writer in self.batches:
             for each in self.parts(writer):
-                line = f"\n{writer} {each.run} {each.number} {each.last} {each.committed}"
+                line = (
+                    f"\n{writer} {each.run} {each.number} {each.last} {each.committed} {each.gap}"
+                )
                 digest.update(line.encode())
         return digest.hexdigest()
 

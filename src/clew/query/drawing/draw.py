@@ -165,11 +165,16 @@ def _group(slot: Slot, layer: int) -> Node:
     stream = slot.part.stream
     first, last = _moment(slot.part, slot.row), _moment(slot.part, slot.last)
     label = f"{slot.count:,} more" if slot.is_rest else show.count(slot.count, "row")
-    detail = f"of {stream}"
-    if first is not None and last is not None:
-        detail += f", {show.iso(first)} to {show.iso(last)}"
+    detail = "" if first is None or last is None else _period(first, last)
     key, asked = slot.key, slot.is_asked
     return Node(key, "group", layer, 0, stream, None, label, detail, slot.count, asked, first)
+
+
+def _period(first: dt.datetime, last: dt.datetime) -> str:
+    """Write from when to when; a date that both have is written once."""
+    end = show.iso(last)
+    end = end.partition("T")[2] if first.date() == last.date() else end
+    return f"{show.iso(first)} to {end}" if first != last else show.iso(first)
 
 
 def _moment(part: Part, row: int) -> dt.datetime | None:

@@ -45,6 +45,7 @@ class Stages:
         entries: For each pair of sink and source stream, the operators that read the source.
         exits: For each pair, the operators that make the rows of the sink.
         words: What each operator is called, and its parameters.
+        inside: Of a stage that stands for several operators, their numbers.
         layer: The layer of each stage.
     """
 
@@ -52,6 +53,7 @@ class Stages:
     entries: dict[tuple[str, str], list[Stage]] = field(default_factory=dict)
     exits: dict[tuple[str, str], list[Stage]] = field(default_factory=dict)
     words: dict[Stage, tuple[str, str]] = field(default_factory=dict)
+    inside: dict[Stage, set[int]] = field(default_factory=dict)
     layer: dict[Stage, int] = field(default_factory=dict)
 
 
@@ -118,10 +120,9 @@ def _add_brief(stages: Stages, pair: tuple[str, str], steps: Steps, arcs: set[_A
     sink, source = pair
     writer = steps.writer or sink
     whole = Stage(writer, "all" if sink == writer else f"all/{sink}")
-    number = len(steps.kinds)
-    known = stages.words.get(whole)
-    if known is None or int(known[1].split()[0]) < number:
-        stages.words[whole] = ("steps", f"{number} of them")
+    inside = stages.inside.setdefault(whole, set())
+    inside.update(steps.kinds)
+    stages.words[whole] = ("steps", f"{len(inside)} of them") if inside else ("query", writer)
     _connect(stages, pair, Stage(source), whole)
     _connect(stages, pair, whole, Stage(sink))
 

@@ -116,6 +116,7 @@ LAYERS = [
     {"frame"},
     {"query"},
     {"export"},
+    {"notebook"},
     {"doctor", "pipelines", "subscriptions", "testing", "workloads"},
     {"explore"},
     {"cli"},

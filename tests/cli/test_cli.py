@@ -93,6 +93,7 @@ ANSWERS = {
     "timeline_json": ["timeline", "prov", "stopped", "car=9", "--json"],
     "timeline_bins": ["timeline", "prov", "accidents", "pos=5", "--limit", "2"],
     "help_timeline": ["timeline", "--help"],
+    "help_influence": ["influence", "--help"],
     "help_minimize": ["minimize", "--help"],
     "help_assertions": ["assertions", "--help"],
     "help_estimate": ["estimate", "--help"],
@@ -104,6 +105,11 @@ ANSWERS = {
     "help_status": ["status", "--help"],
     "help_erase": ["erase", "--help"],
     "help_reduce": ["reduce", "--help"],
+    "help_size": ["size", "--help"],
+    "help_prune": ["prune", "--help"],
+    "help_doctor": ["doctor", "--help"],
+    "help_openlineage": ["openlineage", "--help"],
+    "help_completion": ["completion", "--help"],
 }
 
 
@@ -227,7 +233,7 @@ def test_a_terminal_gets_colour_unless_the_user_objects(
     with os.fdopen(ours, "rb") as terminal:
         shown = terminal.read1(65536).decode()
 
-    assert "part-0.parquet:1  2026-01-01T08:00:05Z  8    0      5" in shown
+    assert "part-0.parquet:1  2026-01-01T08:00:05Z    8      0    5" in shown
     assert ("\x1b[36m" in shown or "\x1b[1;36m" in shown) is coloured
 
 

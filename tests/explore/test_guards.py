@@ -92,7 +92,7 @@ def test_a_token_opens_once_and_a_cookie_keeps_it_open(road: Provenance) -> None
 def test_programs_send_the_token_in_a_header(road: Provenance) -> None:
     with serving(road, token=TOKEN, hosts=None) as client:
         for given, status in ((TOKEN, 200), ("wrong", 401), ("\xe9", 401)):
-            headers = {"Authorization": f"Bearer {given}".encode("latin-1")}
+            headers = {b"Authorization": f"Bearer {given}".encode("latin-1")}
             assert client.get("/api/store", headers=headers).status_code == status
 
 

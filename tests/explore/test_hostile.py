@@ -43,7 +43,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
             run=f"{number:08x}",
             edges=[(name, i, 1, f"in {name}", 0, i) for i in range(len(HOSTILE))],
             rows={
-                name: [row(i, 1, **{f"c {name}": text}) for i, text in enumerate(HOSTILE)],
+                name: [{**row(i, 1), "row": {f"c {name}": text}} for i, text in enumerate(HOSTILE)],
                 f"in {name}": [row(0, i, segment=name, v=i) for i in range(len(HOSTILE))],
             },
         )

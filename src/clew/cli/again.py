@@ -6,13 +6,14 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from clew.cli.output import print_json, show_progress
+from clew.cli.output import print_json, progress
 from clew.cli.parser import add_command, add_json, add_pipeline, whole_number
 
 if TYPE_CHECKING:
     import argparse
 
     from clew.query.provenance import Provenance
+    from clew.query.replay import Replay
 
 
 def add(commands: Any) -> None:
@@ -24,9 +25,10 @@ def add(commands: Any) -> None:
 def _unfold(provenance: Provenance, options: argparse.Namespace) -> None:
     chosen = {"where": options.where, "first": options.first, "sample": options.sample}
     while True:
-        done = provenance.unfold(options.stream, progress=show_progress, **chosen)
+        with progress("unfolding rows") as advance:
+            done = provenance.unfold(options.stream, progress=advance, **chosen)
         if options.json:
-            print_json({"stream": options.stream, "rows": done})
+            print_json({"stream": options.stream, "rows": done}, paged=not options.follow)
         elif done or not options.follow:
             print(f"{done} rows computed")
         if not options.follow:
@@ -36,19 +38,23 @@ def _unfold(provenance: Provenance, options: argparse.Namespace) -> None:
 
 
 def _replay(provenance: Provenance, options: argparse.Namespace) -> int:
-    if options.row is not None:
-        done = provenance.replay(provenance.backward(options.stream, options.row))
-    else:
-        done = provenance.replay(
-            options.stream,
-            period=tuple(options.period) if options.period else None,
-            what_if=_what_if(options.what_if),
-        )
+    with progress("replaying"):
+        done = _replayed(provenance, options)
     if options.json:
         print_json(done.to_dict())
     else:
         print(done)
     return 0 if done.same or done.changed_input else 1
+
+
+def _replayed(provenance: Provenance, options: argparse.Namespace) -> Replay:
+    if options.row is not None:
+        return provenance.replay(provenance.backward(options.stream, options.row))
+    return provenance.replay(
+        options.stream,
+        period=tuple(options.period) if options.period else None,
+        what_if=_what_if(options.what_if),
+    )
 
 
 def _what_if(named: str | None) -> dict[str, Any] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clew.cli.output import HINT, limit_of, print_json, print_lines
@@ -15,9 +16,7 @@ from clew.cli.parser import (
     whole_number,
 )
 from clew.exceptions import QueryError
-from clew.export import BINARY, FORMS, chunks, encode
-from clew.query.choose import parse_filter
-from clew.query.stream import lines as stream_lines
+from clew.export import FORMS
 
 if TYPE_CHECKING:
     import argparse
@@ -38,6 +37,8 @@ def add(commands: Any) -> None:
 
 
 def _streams(provenance: Provenance, options: argparse.Namespace) -> None:
+    from clew.query.stream import lines as stream_lines
+
     streams = provenance.streams()
     if options.json:
         print_json({"streams": [each.to_dict() for each in streams]})
@@ -59,6 +60,8 @@ def _rows(provenance: Provenance, options: argparse.Namespace) -> None:
 
 
 def _chosen(provenance: Provenance, options: argparse.Namespace, limit: int | None) -> Rows:
+    from clew.query.choose import parse_filter
+
     wanted = [parse_filter(each) for each in options.filter]
     return provenance.rows(
         options.stream,
@@ -99,11 +102,18 @@ def _trace(provenance: Provenance, options: argparse.Namespace) -> None:
 
 
 def _export(provenance: Provenance, options: argparse.Namespace) -> None:
+    from clew.export import BINARY, chunks, encode
+
     ask = provenance.forward if options.forward else provenance.backward
     trace = ask(options.stream, options.row, options.scope, intermediate=options.intermediate)
     if options.output is not None:
         trace.write(options.output, options.format)
+        if options.json:
+            print_json(_written(trace, options))
         return
+    if options.json:
+        msg = "`--json` tells of the file that was written.\n\nName the file: `-o FILE --json`."
+        raise QueryError(msg)
     form = options.format or "prov-json"
     if form not in BINARY:
         for text in chunks(trace, form):
@@ -115,6 +125,24 @@ def _export(provenance: Provenance, options: argparse.Namespace) -> None:
     for piece in encode(trace, form):
         sys.stdout.buffer.write(piece)
     sys.stdout.buffer.flush()
+
+
+def _written(trace: Trace, options: argparse.Namespace) -> dict[str, Any]:
+    """Say what was written, and where to."""
+    from clew.export import ENDINGS
+
+    file = Path(options.output)
+    return {
+        "file": str(file),
+        "format": options.format or ENDINGS[file.suffix],
+        "bytes": file.stat().st_size,
+        "direction": trace.direction,
+        "stream": trace.stream,
+        "rows": len(trace.rows),
+        "edges": len(trace.edges),
+        "exactness": trace.exactness,
+        "complete": trace.complete,
+    }
 
 
 def _print_trace(trace: Trace, options: argparse.Namespace) -> None:
@@ -219,3 +247,4 @@ def _add_export(commands: Any) -> None:
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="the file (default: print it)")
     add_pipeline(parser)
+    parser.add_argument("--json", action="store_true", help="tell of the written file, as JSON")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 def add(commands: Any) -> None:
     """Add the commands of this file."""
     _add_compare(commands)
+    _add_influence(commands)
     _add_minimize(commands)
 
 
@@ -29,6 +30,15 @@ def _compare(provenance: Provenance, options: argparse.Namespace) -> None:
         print_json(found.to_dict(limit_of(options)))
     else:
         print_lines(found.lines(limit_of(options), HINT))
+
+
+def _influence(provenance: Provenance, options: argparse.Namespace) -> int:
+    found = provenance.influence(options.stream, options.row, options.column, options.value)
+    if options.json:
+        print_json(found.to_dict(limit_of(options)))
+    else:
+        print_lines(found.lines(limit_of(options), HINT))
+    return 0 if found.why is None else 1
 
 
 def _minimize(provenance: Provenance, options: argparse.Namespace) -> None:
@@ -79,6 +89,29 @@ def _add_compare(commands: Any) -> None:
     parser.add_argument("stream", metavar="STREAM", help="the stream of both rows")
     parser.add_argument("row", metavar="ROW", help=ROW_HELP)
     parser.add_argument("other", metavar="OTHER", help="the row to compare it with, named likewise")
+    add_pipeline(parser)
+    add_limit(parser)
+    add_json(parser)
+
+
+def _add_influence(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "influence",
+        _influence,
+        "rank the source rows of a result by how much of its value they carry",
+        "clew influence prov/ hourly meter=south --column kwh",
+    )
+    parser.add_argument("stream", metavar="STREAM", help="the stream of the result")
+    parser.add_argument("row", metavar="ROW", help=ROW_HELP)
+    parser.add_argument(
+        "--column", metavar="NAME", help="the column of the result (default: an aggregate)"
+    )
+    parser.add_argument(
+        "--value",
+        metavar="NAME",
+        help="the column of the source rows that it aggregates (default: the pipeline says)",
+    )
     add_pipeline(parser)
     add_limit(parser)
     add_json(parser)

@@ -7,12 +7,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clew.cli.output import print_json, print_lines
+from clew.cli.output import print_json, print_lines, progress
 from clew.cli.parser import PIPELINE, STORE, add_command, add_json
 from clew.exceptions import ClewError
-from clew.query import live_status
-from clew.query.provenance import open_store
-from clew.store.layout import is_store
 
 if TYPE_CHECKING:
     import argparse
@@ -31,6 +28,7 @@ def add(commands: Any) -> None:
 
 def _subscribe(options: argparse.Namespace) -> None:
     from clew.pipelines import load_pipeline
+    from clew.query.provenance import open_store
     from clew.subscriptions import Delivery, target_of
 
     target = target_of(options.to_table, options.to_kafka, options.topic)
@@ -59,6 +57,8 @@ def _one_of(frames: dict[str, TracedFrame], stream: str | None) -> TracedFrame:
 
 
 def _live(provenance: Provenance, options: argparse.Namespace) -> None:
+    from clew.query import live_status
+
     graph = provenance.graph(
         options.query,
         name=options.name,
@@ -71,11 +71,13 @@ def _live(provenance: Provenance, options: argparse.Namespace) -> None:
 
         SparkSession.builder.appName("clew live").getOrCreate()
     while True:
-        done = graph.advance()
+        with progress("taking in what queries have finished"):
+            done = graph.advance()
+        paged = not options.follow
         if options.json:
-            print_json(live_status.to_dict(graph.status()))
+            print_json(live_status.to_dict(graph.status()), paged=paged)
         elif done.steps or not options.follow:
-            print_lines(live_status.lines(graph.status()))
+            print_lines(live_status.lines(graph.status()), paged=paged)
         if not options.follow:
             return
         sys.stdout.flush()
@@ -83,6 +85,9 @@ def _live(provenance: Provenance, options: argparse.Namespace) -> None:
 
 
 def _verify_live(options: argparse.Namespace) -> int:
+    from clew.query.provenance import open_store
+    from clew.store.layout import is_store
+
     if not is_store(options.path):
         return _verify_files(options)
     with open_store(options.path) as provenance:

@@ -16,6 +16,7 @@ from clew.cli import (
     again,
     ask,
     causes,
+    completion,
     draw,
     explore,
     follow,
@@ -24,10 +25,10 @@ from clew.cli import (
     recorded,
     rows,
 )
+from clew.cli.completion import COMPLETE, candidates
 from clew.cli.output import complain
 from clew.cli.parser import Formatter, Parser, add_command
 from clew.exceptions import ClewError
-from clew.query.provenance import open_store
 from clew.reduce import command as reduce_command
 from clew.version import __version__
 
@@ -66,9 +67,15 @@ def _run(arguments: list[str]) -> int:
         from clew.workloads.demo import main as demo
 
         return demo(arguments[1:])
+    if arguments[:1] == [COMPLETE]:
+        return candidates(_parser(), arguments[1:])
     options = _parser().parse_args(arguments)
+    if options.no_pager:
+        os.environ["CLEW_PAGER"] = ""
     if not options.has_path:
         return options.command(options) or 0
+    from clew.query.provenance import open_store
+
     command: Callable[[Provenance, argparse.Namespace], int | None] = options.command
     with open_store(options.path, pipelines=_pipelines(options)) as provenance:
         return command(provenance, options) or 0
@@ -92,8 +99,12 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"clew {__version__}")
+    parser.add_argument(
+        "--no-pager", action="store_true", help="print long answers without a pager"
+    )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for part in (ask, draw, causes, recorded, again, follow, rows, operate, publish, explore):
+    asking, running = (ask, draw, causes, recorded), (again, follow, rows, operate, publish)
+    for part in (*asking, *running, explore, completion):
         part.add(commands)
     _add_reduce(commands)
     # `demo` is handed over before parsing, with all its own options; here it is only listed.

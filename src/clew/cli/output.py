@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
-
-from rich.console import Console
-from rich.text import Text
 
 from clew.query import show
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 SHOWN = 20
 """How many rows are shown unless another number is asked for."""
 HINT = " (--limit 0 shows all)"
+_COLOURS = re.compile("\x1b\\[[0-9;]*m")
 
 _STYLES: dict[show.Part, str] = {
     "headline": "bold",
@@ -28,26 +29,45 @@ _STYLES: dict[show.Part, str] = {
 }
 
 
-def print_json(value: dict[str, Any]) -> None:
+def print_json(value: dict[str, Any], *, paged: bool = True) -> None:
     """Print plain data as JSON."""
-    print(json.dumps(value, indent=2))
+    put(json.dumps(value, indent=2), paged=paged)
 
 
-def print_lines(lines: Sequence[show.Line]) -> None:
+def print_lines(lines: Sequence[show.Line], *, paged: bool = True) -> None:
     """Print an answer, in colours where standard output is a terminal."""
-    console = _Console(highlight=False, soft_wrap=True)
-    if console.color_system is None:
+    if not sys.stdout.isatty():
         print(show.join(lines))
         return
-    for line in lines:
-        console.print(Text(line.text, style=_STYLES[line.part]))
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False, soft_wrap=True)
+    if console.color_system is None:
+        put(show.join(lines), paged=paged)
+        return
+    with console.capture() as captured:
+        for line in lines:
+            console.print(Text(line.text, style=_STYLES[line.part]))
+    put(captured.get().removesuffix("\n"), paged=paged)
 
 
-class _Console(Console):
-    """A console that leaves a broken pipe to `main`."""
+def put(text: str, *, paged: bool) -> None:
+    """Print text, through a pager if it is longer than the terminal it goes to."""
+    if not (paged and sys.stdout.isatty() and is_long(text)):
+        print(text)
+        return
+    from clew.cli.pager import page
 
-    def on_broken_pipe(self) -> None:
-        raise BrokenPipeError
+    if not page(text + "\n"):
+        print(text)
+
+
+def is_long(text: str) -> bool:
+    """Tell whether text has more lines than the terminal, those that wrap counted as many."""
+    columns, rows = shutil.get_terminal_size()
+    plain = _COLOURS.sub("", text)
+    return sum(max(1, -(-len(each) // columns)) for each in plain.split("\n")) >= rows
 
 
 def complain(message: str) -> None:
@@ -56,11 +76,27 @@ def complain(message: str) -> None:
     print(f"error: {text}", file=sys.stderr)
 
 
-def show_progress(done: int, total: int) -> None:
-    """Show how far long work is, where standard error is a terminal."""
-    if sys.stderr.isatty():
-        end = "\n" if done == total else ""
-        print(f"\r{done} of {total} rows", end=end, file=sys.stderr, flush=True)
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Show how far long work is, as a bar on standard error if that is a terminal.
+
+    Args:
+        what: The work, in a word or two.
+
+    Yields:
+        What is to be called with how much is done and how much there is; until then, that there is
+        work is all that is shown.
+    """
+    if not sys.stderr.isatty():
+        yield lambda _done, _total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def tell(what: str) -> None:

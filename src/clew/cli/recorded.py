@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from clew.cli.output import HINT, limit_of, print_json, print_lines
 from clew.cli.parser import PIPELINE, add_command, add_json, add_limit, whole_number
 from clew.exceptions import QueryError
-from clew.query.assertions import recording_lines
 
 if TYPE_CHECKING:
     import argparse
@@ -22,6 +21,8 @@ def add(commands: Any) -> None:
 
 
 def _assertions(provenance: Provenance, options: argparse.Namespace) -> None:
+    from clew.query.assertions import recording_lines
+
     if options.stream is None:
         found = provenance.recordings()
         if options.json:

@@ -10,7 +10,6 @@ import io
 from typing import TYPE_CHECKING, Any
 
 from clew.query import show
-from clew.query.row import to_python
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -22,6 +21,8 @@ _AT_ONCE = 1024
 
 def csv_rows(said: Statements) -> Iterator[str]:
     """Write the rows at the ends of the answer, with the columns of `Trace.to_arrow`."""
+    from clew.query.row import to_python
+
     table = said.trace.to_arrow()
     yield _line(table.column_names)
     for first in range(0, table.num_rows, _AT_ONCE):

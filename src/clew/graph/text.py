@@ -33,6 +33,7 @@ _DAY = re.compile(r"(?<![\w.'-])(\d{4,}-\d\d-\d\d)(?![\w.:-]| \d\d:)")
 _FRAME = re.compile(r"(BETWEEN|AND) (-?\d+)L?(?= AND |\))")
 _CALL = re.compile(r"^(\w+)\((?!\))")
 _ALIAS = re.compile(r"^(?P<value>.*) AS (?P<name>[^()`]*[^()`\w][^()`]*)$", re.DOTALL)
+_OWN_NAME = re.compile(r"^(?P<value>.+) AS (?P=value)$", re.DOTALL)
 _LAMBDA = re.compile(r"(?:\((\w+(?:, \w+)*)\)|(?<![\w`'.])(\w+)) ->")
 _ORDER = re.compile(r"^(?P<value>.*) (?P<order>ASC|DESC) NULLS (?P<nulls>FIRST|LAST)$", re.DOTALL)
 _LENGTH = re.compile(r"(?<=, )(\d+ (?:micro|milli)?(?:second|minute|hour|day|week)s?)(?=[,)])")
@@ -162,6 +163,9 @@ def _remote(text: str) -> str:
 def _with_names(text: str, names: Sequence[str]) -> str:
     """Quote the names that SQL would not read as one, among the columns and at the end."""
     odd = sorted((n for n in names if not _NAME.fullmatch(n)), key=len, reverse=True)
+    own = _OWN_NAME.match(text)
+    if own is not None:  # as in `groupBy(...).sum("kwh")`
+        return f"{_with_names(own['value'], names)} AS {quote(own['value'])}"
     alias = _ALIAS.match(text)
     if alias is not None:
         return f"{_with_names(alias['value'], names)} AS {quote(alias['name'])}"

@@ -13,9 +13,7 @@ from clew.query.trace import one_of
 from clew.store.records import worst
 
 if TYPE_CHECKING:
-    from collections.abc import Set as AbstractSet
-
-    from clew.model import Exactness
+    from clew.model import Exactness, RowId
     from clew.query.row import Row
     from clew.query.trace import Trace
 
@@ -105,36 +103,27 @@ def compare(left: Trace, right: Trace) -> Comparison:
     Raises:
         QueryError: A trace is of several rows.
     """
-    one, other = _ids(left), _ids(right)
+    behind_left, behind_right = _ids(left), _ids(right)
     return Comparison(
         stream=left.stream,
         left=one_of(left),
         right=one_of(right),
-        common=_kept(left, one, other, inside=True),
-        only_left=_kept(left, one, other, inside=False),
-        only_right=_kept(right, other, one, inside=False),
+        common=_kept(left, behind_right, inside=True),
+        only_left=_kept(left, behind_right, inside=False),
+        only_right=_kept(right, behind_left, inside=False),
         exactness=worst([left.exactness, right.exactness]),
         complete=left.complete and right.complete,
     )
 
 
-_Ids = dict[str, list[tuple[int, int]]]
+def _ids(trace: Trace) -> set[RowId]:
+    return {each for content in trace.rows.contents for each in content.ids()}
 
 
-def _ids(trace: Trace) -> _Ids:
-    return {
-        each.stream: list(
-            zip(*(each.table.column(n).to_pylist() for n in ("_clew_a", "_clew_b")), strict=True)
-        )
-        for each in trace.rows.contents
-    }
-
-
-def _kept(trace: Trace, own: _Ids, others: _Ids, *, inside: bool) -> Rows:
+def _kept(trace: Trace, others: set[RowId], *, inside: bool) -> Rows:
     """Keep the rows of a trace that are, or are not, among others."""
     contents = []
     for each in trace.rows.contents:
-        among: AbstractSet[tuple[int, int]] = set(others.get(each.stream, ()))
-        mask = pa.array([(pair in among) == inside for pair in own[each.stream]], pa.bool_())
+        mask = pa.array([(row in others) == inside for row in each.ids()], pa.bool_())
         contents.append(Content(each.stream, each.table.filter(mask), each.numbered))
     return Rows(contents)

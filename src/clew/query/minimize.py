@@ -234,14 +234,9 @@ def _why_hopeless(judge: _Replayed, whole: Kept, result: RowId) -> QueryError:
 
 def _picked(rows: Rows, kept: Kept) -> Rows:
     """Keep some rows of an answer, by their positions."""
-    wanted = {(each.stream, each.a, each.b) for i, each in enumerate(rows.ids()) if i in kept}
-    return Rows([_filtered(each, wanted) for each in rows.contents])
-
-
-def _filtered(content: Content, wanted: set[tuple[str, int, int]]) -> Content:
-    table = content.table
-    pairs = zip(
-        table.column("_clew_a").to_pylist(), table.column("_clew_b").to_pylist(), strict=True
-    )
-    mask = pa.array([(content.stream, a, b) in wanted for a, b in pairs], pa.bool_())
-    return Content(content.stream, table.filter(mask), content.numbered)
+    wanted = {each for i, each in enumerate(rows.ids()) if i in kept}
+    contents = []
+    for each in rows.contents:
+        mask = pa.array([row in wanted for row in each.ids()], pa.bool_())
+        contents.append(Content(each.stream, each.table.filter(mask), each.numbered))
+    return Rows(contents)

@@ -35,7 +35,7 @@ from clew.query.row import Row, Rows
 from clew.query.scope import plan_route
 from clew.query.size import Size, measure
 from clew.query.status import expired, refuse_named, status_of
-from clew.query.stream import Stream, describe_stream
+from clew.query.stream import Streams, describe_stream
 from clew.query.trace import Trace, one_of
 from clew.query.walk import walk
 from clew.store.edges import EdgeReader
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from clew.model import Status
     from clew.query.choose import Operator
     from clew.query.find import RowLike
+    from clew.query.influence import Influence
     from clew.query.minimize import Minimal
     from clew.query.prune import By, Pruned
     from clew.query.replay import Replay
@@ -120,10 +121,10 @@ class Provenance:
         """
         return describe_store(self._store)
 
-    def streams(self) -> list[Stream]:
+    def streams(self) -> Streams:
         """List the streams of the store by name, with what is committed of each."""
         snapshot = self._store.snapshot()
-        return [describe_stream(snapshot, each) for each in snapshot.streams.values()]
+        return Streams(describe_stream(snapshot, each) for each in snapshot.streams.values())
 
     def flow(self) -> Flow:
         """Return all queries of the store as one flow of sources, steps and sinks."""
@@ -611,6 +612,43 @@ class Provenance:
             raise QueryError(msg)
         return replay_trace(snapshot, what, self.pipeline(stream_of(what)), tolerance)
 
+    def influence(
+        self,
+        stream: str,
+        row: RowLike,
+        column: str | None = None,
+        value: str | None = None,
+    ) -> Influence:
+        """Find the source rows that carry most of a result's value.
+
+        The influence of a row is the value as it is, less the value without the row. The rows are
+        those that the query itself read.
+
+        Args:
+            stream: The stream of the result.
+            row: The result, as in `backward`.
+            column: The column of the result; one that an aggregate makes if left out.
+            value: The column of the source rows that is aggregated; by default the pipeline says.
+
+        Returns:
+            The rows with most influence first; or why it cannot be told.
+
+        Raises:
+            UnknownStreamError: The store has no such stream.
+            RowNotFoundError: The store has no such row.
+            QueryError: It cannot be told which row is meant, or there is no such column.
+        """
+        from clew.query.influence import influence
+
+        trace = self.backward(stream, row, self._own_sources(stream))
+        return influence(self._store.root, trace, self._without_each, column, value)
+
+    def _without_each(self, trace: Trace, column: str) -> list[Any]:
+        node = self.pipeline(trace.stream)
+        from clew.query.leave_out import without_each
+
+        return without_each(self._store.snapshot(), trace, node, column)
+
     def minimize(
         self,
         stream: str,
@@ -777,6 +815,11 @@ class Provenance:
         names = ", ".join(self._store.snapshot().streams)
         return f"Provenance({self.path}: {names or 'no streams yet'})"
 
+    def _repr_html_(self) -> str:
+        from clew.notebook import provenance_page
+
+        return provenance_page(self)
+
     @contextmanager
     def _ask(self, stream: str) -> Iterator[Question]:
         snapshot = self._store.snapshot()
@@ -814,6 +857,7 @@ class Provenance:
                     if name not in asked
                 }
                 if not lacking:
-                    return answer(question, route, stream, start, walked, began, self._look)
+                    found = answer(question, route, stream, start, walked, began, self._look)
+                    return found.asked_of(self)
             asked |= lacking.keys()
             self._look_up(stream, lacking)

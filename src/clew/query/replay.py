@@ -99,6 +99,11 @@ class Replay:
             ],
         }
 
+    def _repr_html_(self) -> str:
+        from clew.notebook import replay_page
+
+        return replay_page(self)
+
     def __str__(self) -> str:
         count = len(self.differences)
         plural = "" if self.unchanged == 1 else "s"

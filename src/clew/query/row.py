@@ -96,6 +96,11 @@ class Row(Mapping[str, Any]):
         values = ", ".join(f"{show.escape(k)}={show.cell(v)}" for k, v in self._values.items())
         return f"Row({show.escape(self.id.stream)}/{show.escape(self.label)}: {values})"
 
+    def _repr_html_(self) -> str:
+        from clew.notebook import row_page
+
+        return row_page(self)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the row as plain data that JSON can hold."""
         return {
@@ -126,6 +131,11 @@ class Content:
     def columns(self) -> list[str]:
         """The user's columns."""
         return [name for name in self.table.column_names if name not in HIDDEN]
+
+    def ids(self) -> list[RowId]:
+        """Return the ids of the rows, in order."""
+        pairs = (self.table.column(name).to_pylist() for name in HIDDEN[:2])
+        return [RowId(self.stream, a, b) for a, b in zip(*pairs, strict=True)]
 
     def pick(self, places: Sequence[int]) -> list[Row]:
         """Make row objects of some rows."""
@@ -189,11 +199,12 @@ class Rows(Sequence[Row]):
 
     def ids(self) -> list[RowId]:
         """Return the ids of the rows, in order."""
-        ids = [
-            list(zip(*(each.table.column(name).to_pylist() for name in HIDDEN[:2]), strict=True))
-            for each in self._contents
-        ]
-        return [RowId(self._contents[part].stream, *ids[part][i]) for part, i in self._order]
+        ids = [each.ids() for each in self._contents]
+        return [ids[part][i] for part, i in self._order]
+
+    def at(self, places: Sequence[int]) -> list[Row]:
+        """Return the rows at some positions."""
+        return self._pick([self._order[i] for i in places])
 
     def __len__(self) -> int:
         return len(self._order)
@@ -269,6 +280,11 @@ class Rows(Sequence[Row]):
 
     def __repr__(self) -> str:
         return show.join(self.lines())
+
+    def _repr_html_(self) -> str:
+        from clew.notebook import rows_page
+
+        return rows_page(self)
 
 
 def to_python(column: pa.ChunkedArray) -> list[Any]:

@@ -90,6 +90,11 @@ class Stream:
             parts.append(f"feeds {show.listing(self.feeds)}")
         return show.escape(f"Stream({self.name}: {', '.join(parts)})")
 
+    def _repr_html_(self) -> str:
+        from clew.notebook import stream_page
+
+        return stream_page(self)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the stream as plain data that JSON can hold."""
         return {
@@ -111,6 +116,15 @@ class Stream:
             "bounds": show.plain(self.bounds),
             "gaps": [gap.to_dict() for gap in self.gaps],
         }
+
+
+class Streams(list[Stream]):
+    """Streams by name; a list that shows itself as a table in a notebook."""
+
+    def _repr_html_(self) -> str:
+        from clew.notebook import streams_page
+
+        return streams_page(self)
 
 
 def describe_stream(snapshot: Snapshot, record: StreamRecord) -> Stream:
@@ -145,7 +159,19 @@ def lines(streams: Sequence[Stream]) -> list[show.Line]:
     """Show streams as an aligned table, and their gaps."""
     if not streams:
         return [show.Line("note", "The store has no streams yet.")]
-    header = [
+    table = show.table(header(), [cells(each) for each in streams])
+    gaps = dict.fromkeys(gap for each in streams for gap in each.gaps)
+    alive = [show.Line("note", show.escape(text)) for text in _without_bound(streams)]
+    return [
+        *table,
+        *alive,
+        *(show.Line("warning", f"missing: {show.escape(str(gap))}") for gap in gaps),
+    ]
+
+
+def header() -> list[str]:
+    """Return the names of the columns of a table of streams."""
+    return [
         "stream",
         "kind",
         "from",
@@ -157,17 +183,10 @@ def lines(streams: Sequence[Stream]) -> list[show.Line]:
         "watermark",
         "U",
     ]
-    table = show.table(header, [_cells(each) for each in streams])
-    gaps = dict.fromkeys(gap for each in streams for gap in each.gaps)
-    alive = [show.Line("note", show.escape(text)) for text in _without_bound(streams)]
-    return [
-        *table,
-        *alive,
-        *(show.Line("warning", f"missing: {show.escape(str(gap))}") for gap in gaps),
-    ]
 
 
-def _cells(stream: Stream) -> list[str]:
+def cells(stream: Stream) -> list[str]:
+    """Return the line of a stream in a table of streams."""
     exactness = stream.exactness if stream.kind != "source" else None
     numbers = (stream.batches, stream.sink_rows, stream.edges)
     return [

@@ -168,6 +168,11 @@ class Timeline:
     def __repr__(self) -> str:
         return show.join(self.lines())
 
+    def _repr_html_(self) -> str:
+        from clew.notebook import timeline_page
+
+        return timeline_page(self)
+
 
 def timeline(trace: Trace, limit: int = 100) -> Timeline:
     """Put an answer on a time axis; see `Trace.timeline`.

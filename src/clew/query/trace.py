@@ -7,7 +7,7 @@ missing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from clew.model import Exactness, Status
     from clew.query.drawing import Drawing
     from clew.query.expiry import Expiry
+    from clew.query.influence import Influence
     from clew.query.path import Steps
+    from clew.query.provenance import Provenance
     from clew.query.row import Content, Row, Rows
     from clew.query.scope import Direction
     from clew.query.timeline import Timeline
@@ -81,10 +83,15 @@ class Trace:
     steps: tuple[Steps, ...] = ()
     _look: Look | None = None
     _when: When | None = None
+    _asked: Provenance | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         # The store cannot travel with the answer to another process.
-        return {**self.__dict__, "_look": None, "_when": None}
+        return {**self.__dict__, "_look": None, "_when": None, "_asked": None}
+
+    def asked_of(self, provenance: Provenance) -> Trace:
+        """Return the answer with where it came from, to ask on."""
+        return replace(self, _asked=provenance)
 
     @property
     def complete(self) -> bool:
@@ -226,6 +233,24 @@ class Trace:
         known = {} if self._when is None else self._when(self.rows, limit)
         return [{**row.to_dict(), **_until(known.get(row.id))} for row in rows]
 
+    def influence(self, column: str | None = None, value: str | None = None) -> Influence:
+        """Find the source rows that carry most of the result's value; see `prov.influence`.
+
+        Args:
+            column: The column of the result; one that an aggregate makes if left out.
+            value: The column of the source rows that is aggregated; by default the pipeline says.
+
+        Raises:
+            QueryError: The trace is not of one result, or there is no such column.
+        """
+        if self.direction != "backward" or self._asked is None:
+            msg = (
+                "influence is that of source rows on a result.\n\nAsk for what a row was made from:"
+                " `prov.backward(stream, row).influence()`."
+            )
+            raise QueryError(msg)
+        return self._asked.influence(self.stream, one_of(self).id, column, value)
+
     def to_prov(self, form: ProvForm = "prov-json") -> str:
         """Return the answer as W3C PROV: rows are entities, queries are activities.
 
@@ -262,11 +287,14 @@ class Trace:
             limit: At most so many rows; None for all.
             hint: What to say behind the number of rows left out.
         """
-        lines = [show.Line("headline", self._headline())]
+        lines = [show.Line("headline", self.headline)]
         if len(self):
             lines += [show.Line("note", ""), *self.rows.lines(limit, hint)]
-        lines.append(show.Line("note", ""))
-        lines += [show.Line("note", f"path: {show.escape(each)}") for each in self.path]
+        return [*lines, show.Line("note", ""), *self.notes()]
+
+    def notes(self) -> list[show.Line]:
+        """Say which way the rows took, and how far the answer can be trusted."""
+        lines = [show.Line("note", f"path: {show.escape(each)}") for each in self.path]
         lines.append(show.Line("note", f"exactness: {self.exactness}"))
         if self.status is not None:
             lines.append(show.Line("note", f"status: {STATUS[self.status]}"))
@@ -282,7 +310,14 @@ class Trace:
     def __repr__(self) -> str:
         return show.join(self.lines())
 
-    def _headline(self) -> str:
+    def _repr_html_(self) -> str:
+        from clew.notebook import trace_page
+
+        return trace_page(self)
+
+    @property
+    def headline(self) -> str:
+        """The answer in a sentence."""
         subject = show.count(len(self.start), "row")
         if len(self.start) == 1:
             subject = f"Row {self.start[0].label}"

@@ -35,7 +35,7 @@ from clew.operators.unpivot import Unpivot
 from clew.sources.identity import KEPT_A, KEPT_B
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame
 
@@ -100,11 +100,15 @@ class Trials:
             A row for each trial in which the result is there and meets the condition: the number of
             the trial, and the columns.
         """
+        return pa.concat_tables(self._wanted(each, columns, where) for each in self.results(kept))
+
+    def results(self, kept: Sequence[Collection[int]]) -> Iterator[DataFrame]:
+        """Yield all results of all trials, numbered by `TRIAL`; each frame is a job of its own."""
         trials = list(enumerate(kept))
         if can_share(self.tables.node):
-            return self._wanted(self._shared(trials), columns, where)
-        tables = [self._wanted(self._alone(each), columns, where) for each in trials]
-        return pa.concat_tables(tables)
+            yield self._shared(trials)
+        else:
+            yield from (self._alone(each) for each in trials)
 
     def close(self) -> None:
         """Free what is held in memory."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,6 @@ from clew.query.row import short_labels
 from clew.query.window import moment
 
 if TYPE_CHECKING:
-    import datetime as dt
     from collections.abc import Collection, Iterable
 
     from clew.model import RowId
@@ -144,11 +144,25 @@ def _row(slot: Slot, layer: int, rows: dict[str, Row], names: dict[RowId, str]) 
     stream, id_text = slot.key.removeprefix("row:").rsplit("/", 1)
     row = rows.get(slot.key)
     label = short_id(id_text if row is None else names[row.id])
-    detail = "" if row is None else ", ".join(f"{k}={show.cell(v)}" for k, v in row.items())
-    if len(detail) > _MAX_DETAIL:
-        detail = detail[: _MAX_DETAIL - 1] + "…"
+    detail = "" if row is None else _content(row)
     time = _moment(slot.part, slot.row)
     return Node(slot.key, "row", layer, 0, stream, id_text, label, detail, 1, slot.is_asked, time)
+
+
+def _content(row: Row) -> str:
+    """Write a row's columns on one line, windows last and the event time not again."""
+    columns = {name: value for name, value in row.items() if row.time is None or value != row.time}
+    windows = {name: each for name, each in columns.items() if _is_window(each)}
+    parts = [f"{name}={show.cell(columns[name])}" for name in columns if name not in windows]
+    parts += [f"{name}={_period(each['start'], each['end'])}" for name, each in windows.items()]
+    text = ", ".join(parts)
+    return text if len(text) <= _MAX_DETAIL else text[: _MAX_DETAIL - 1] + "…"
+
+
+def _is_window(value: object) -> bool:
+    if not isinstance(value, dict):
+        return False
+    return all(isinstance(value.get(name), dt.datetime) for name in ("start", "end"))
 
 
 def short_id(name: str) -> str:

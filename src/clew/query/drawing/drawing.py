@@ -127,6 +127,11 @@ class Drawing:
     def __repr__(self) -> str:
         return show.join(self.lines())
 
+    def _repr_html_(self) -> str:
+        from clew.notebook import drawing_page
+
+        return drawing_page(self)
+
 
 def _step_line(node: Node) -> show.Line:
     text = f"{node.label} ({node.detail})" if node.detail else node.label

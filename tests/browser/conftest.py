@@ -29,7 +29,7 @@ else:
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, ConsoleMessage, Page, Request
 
     from browser.serving import Show
 
@@ -69,12 +69,24 @@ def page(
     context = chromium.new_context(**settings)
     context.set_default_timeout(20_000)
     page = context.new_page()
-    page.on("console", lambda said: said.type == "error" and wrong.append(said.text))
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("dialog", lambda dialog: wrong.append(f"dialog: {dialog.message}"))
-    page.on("request", lambda asked: _is_here(asked.url) or wrong.append(f"asked {asked.url}"))
+    _watch(page, wrong)
     yield page
     context.close()
+
+
+def _watch(page: Page, wrong: list[str]) -> None:
+    def said(message: ConsoleMessage) -> None:
+        if message.type == "error":
+            wrong.append(message.text)
+
+    def asked(request: Request) -> None:
+        if not _is_here(request.url):
+            wrong.append(f"asked {request.url}")
+
+    page.on("console", said)
+    page.on("request", asked)
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("dialog", lambda dialog: wrong.append(f"dialog: {dialog.message}"))
 
 
 def _is_here(url: str) -> bool:

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 def test_two_results_are_compared_by_their_source_rows(page: Page, show: Show, demo: Path) -> None:
     with clew.open(demo) as prov:
-        one, two = sorted(prov.rows("accidents"), key=lambda r: (r["pos"], r["window"]["start"]))[:2]
+        one, two = sorted(prov.rows("accidents"), key=lambda r: (r["pos"], r["window"]["start"]))[
+            :2
+        ]
         expected = prov.compare("accidents", one, two).to_dict()["counts"]
     page.goto(show(demo).address + f"#/why?stream=accidents&row={one.id.text}")
     page.get_by_role("link", name="Compare with another row").click()

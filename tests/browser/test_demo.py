@@ -109,7 +109,7 @@ def test_the_drawing_says_what_a_node_is_and_lights_up_its_rows(alert: Page) -> 
 
 
 def test_the_timeline_has_the_rows_and_their_windows(alert: Page) -> None:
-    expect(alert.locator(".timeline .dot")).to_have_count(8)
+    expect(alert.locator(".timeline .dot")).to_have_count(9)  # the reports, and the alert
     expect(alert.locator(".timeline .window").first).to_be_visible()
 
 

@@ -1,4 +1,4 @@
-"""The page can be read: at both widths, in both colours, by people and by machines; with pictures."""
+"""The page can be read at both widths and in both colours, by people and by machines."""
 
 from __future__ import annotations
 
@@ -61,17 +61,16 @@ CONTRAST = """() => {
 
 # What can be acted on has a name, ids are there once, and headings skip no level.
 UNNAMED = """() => {
-  const named = (each) => each.getAttribute("aria-label") || each.textContent.trim()
+  const all = (selector) => [...document.querySelectorAll(selector)];
+  const isNamed = (each) => each.getAttribute("aria-label") || each.textContent.trim()
     || each.labels?.length || each.title;
-  const acts = [...document.querySelectorAll("a, button, input, select, summary, [role=application]")];
-  const ids = [...document.querySelectorAll("[id]")].map((each) => each.id);
-  const levels = [...document.querySelectorAll("h1, h2, h3, h4")].map((each) => Number(each.tagName[1]));
+  const acts = all("a, button, input, select, summary, [role=application], svg[role=img]");
+  const ids = all("[id]").map((each) => each.id);
+  const levels = all("h1, h2, h3, h4").map((each) => Number(each.tagName[1]));
   return [
-    ...acts.filter((each) => !named(each)).map((each) => each.outerHTML.slice(0, 80)),
+    ...acts.filter((each) => !isNamed(each)).map((each) => each.outerHTML.slice(0, 80)),
     ...ids.filter((id, i) => ids.indexOf(id) !== i),
     ...levels.filter((level, i) => level > (levels[i - 1] ?? 0) + 1).map((level) => "h" + level),
-    ...[...document.querySelectorAll("svg[role=img], canvas")]
-      .filter((each) => each.tagName === "svg" && !each.getAttribute("aria-label")).map(() => "svg"),
   ];
 }"""
 

@@ -1,4 +1,4 @@
-"""The page's files: vendored ones are what was vendored, ours hold nothing that the policy forbids."""
+"""The page's files: vendored ones are what they were, ours hold nothing that is forbidden."""
 
 from __future__ import annotations
 

@@ -25,10 +25,9 @@ export class InfluencePart {
 
   #show(data) {
     const title = h("h2", {}, "Which rows weigh most");
-    const columns = Object.keys(this.view.trace?.start[0]?.row ?? {});
+    const { columns = [] } = data;
     const picker = h("label", { class: "inline push" }, "Column",
-      select(data.column && !columns.includes(data.column) ? [data.column, ...columns] : columns,
-        data.column ?? "", { on: { change: (event) => this.load(event.target.value) } }));
+      select(columns, data.column ?? "", { on: { change: (event) => this.load(event.target.value) } }));
     const header = h("header", {}, title, columns.length > 0 && picker);
     if (data.why) return h("div", { class: "card" }, header, h("p", { class: "soft" }, prose(data.why)));
     return h("div", { class: "card" }, header,

@@ -5,7 +5,7 @@ import { clock, count, time } from "./words.js";
 
 const ROW = 30;
 const TOP = 8;
-const LEFT = 8;
+const LEFT = 28;
 const LABEL = 18;
 const TICK_EVERY = 110;
 const STEPS = [1e-3, 1e-2, 0.1, 1, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400];

@@ -60,10 +60,10 @@ async function watch(job, bar, told, stop, signal) {
   for (;;) {
     const now = await ask("minimize", { job }, { signal });
     if (now.state !== "running") return now;
-    if (!stop.disabled && now.tests) {
-      told.textContent = `${count(now.tests, "run")} of the query so far; ${now.size} of ${count(now.of, "source row")} left.`;
+    if (!stop.disabled && now.of) {
+      told.textContent = `${count(now.done, "test")} done; ${now.size} of ${count(now.of, "source row")} left.`;
     }
-    if (now.of) Object.assign(bar, { max: now.of, value: now.of - now.size });
+    if (now.tests) Object.assign(bar, { max: now.tests, value: now.done });
     await new Promise((done) => setTimeout(done, LOOK_MS));
   }
 }
@@ -77,7 +77,7 @@ function ending(found, streams) {
   table.update(answer.rows);
   return [h("div", { class: "stack" },
     h("h2", {}, `${answer.rows.length} of ${count(answer.of, "source row")} ${enough}`),
-    h("p", { class: "soft" }, `${count(answer.tests, "run")} of the query in ${duration(answer.seconds)}. ${answer.complete
+    h("p", { class: "soft" }, `${count(answer.tests, "test")} in ${duration(answer.seconds)}. ${answer.complete
       ? "Without any one of them the result does not come out." : "The search was stopped, so fewer may be enough."}`),
     table.element,
     answer.result && h("div", { class: "card" }, h("h2", {}, "What they give"), given(answer.result)))];

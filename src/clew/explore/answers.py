@@ -304,6 +304,29 @@ class TimelineAnswer(Answer):
     untimed: int
 
 
+class InfluencedAnswer(RowAnswer):
+    """A source row, and what it does to the result."""
+
+    amount: int | float | str | None = Field(description="the value that it brings")
+    influence: int | float | str | None = Field(description="the result less the one without it")
+    share: float | None
+
+
+class InfluenceAnswer(Answer):
+    """Source rows by how much of a result they carry, as `Influence.to_dict` has it."""
+
+    stream: str
+    id: str
+    column: str | None
+    function: str | None
+    value: str | None
+    result: Any
+    rows: list[InfluencedAnswer]
+    left_out: int
+    why: str | None
+    columns: list[str]
+
+
 class MinimizeQuestion(BaseModel):
     """A result, and what it has to meet."""
 

@@ -6,7 +6,7 @@ Questions are answered in threads, each with a cursor of its own; news go out fr
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import FastAPI, Header, Query, Request
 from fastapi.responses import FileResponse, StreamingResponse
@@ -65,7 +65,16 @@ def create_app(
 
 
 def _add_events(app: FastAPI) -> None:
-    @app.get("/api/events", tags=["store"], response_class=StreamingResponse, responses=FAILURES)
+    news: dict[int | str, dict[str, Any]] = {
+        200: {"description": "news, for ever", "content": {"text/event-stream": {}}}
+    }
+
+    @app.get(
+        "/api/events",
+        tags=["store"],
+        response_class=StreamingResponse,
+        responses={**FAILURES, **news},
+    )
     async def events(
         request: Request,
         state: Annotated[
@@ -75,8 +84,8 @@ def _add_events(app: FastAPI) -> None:
     ) -> StreamingResponse:
         """Follow the store: an event `commit` whenever a batch, erasure or pruning lands."""
         watcher: Watcher = request.app.state.watcher
-        news = watcher.events(last_event_id or state)
-        return StreamingResponse(news, media_type="text/event-stream")
+        told = watcher.events(last_event_id or state)
+        return StreamingResponse(told, media_type="text/event-stream")
 
 
 def _add_page(app: FastAPI) -> None:

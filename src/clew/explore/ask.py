@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Query
@@ -15,6 +15,7 @@ from clew.explore.answers import (
     DrawingAnswer,
     ExpiryAnswer,
     ForwardAnswer,
+    InfluenceAnswer,
     TimelineAnswer,
     TraceAnswer,
 )
@@ -38,6 +39,12 @@ if TYPE_CHECKING:
     from clew.query.trace import Trace
 
 router = APIRouter(prefix="/api", tags=["rows"], responses=FAILURES)
+
+
+_FILES: dict[str, Any] = {
+    "description": "the file",
+    "content": {each.partition(";")[0]: {} for each in MEDIA.values()},
+}
 
 
 @router.get("/backward", response_model=TraceAnswer)
@@ -107,6 +114,25 @@ def timeline(
     return answer(again_if_stale(lambda: trace.timeline(limit).to_dict()))
 
 
+@router.get("/influence", response_model=InfluenceAnswer)
+def influence(
+    provenance: Opened,
+    stream: StreamName,
+    row: RowText,
+    column: Annotated[
+        str | None, Query(description="the column of the result", max_length=1_000)
+    ] = None,
+    value: Annotated[
+        str | None, Query(description="the column of the source rows", max_length=1_000)
+    ] = None,
+    limit: Limit = SHOWN,
+) -> JSONResponse:
+    """Rank the source rows of a result by how much of its value they carry."""
+    # A page asks for this by itself: Spark is not started for it.
+    found = again_if_stale(lambda: provenance.influence(stream, row, column, value, replay=False))
+    return answer(found.to_dict(limit))
+
+
 @router.get("/compare", response_model=ComparisonAnswer)
 def compare(
     provenance: Opened,
@@ -120,7 +146,7 @@ def compare(
     return answer(found.to_dict(limit))
 
 
-@router.get("/export", response_class=StreamingResponse)
+@router.get("/export", response_class=StreamingResponse, responses={200: _FILES})
 def export(
     provenance: Opened,
     direction: Direction,

@@ -68,6 +68,11 @@ if TYPE_CHECKING:
 _LIMIT = 1000
 
 
+def _not_again(_: Trace, __: str) -> list[Any]:
+    msg = "that was not asked for; `clew influence` does it"
+    raise ReplayError(msg)
+
+
 def open_store(
     path: str | os.PathLike[str], *, pipelines: Mapping[str, TracedFrame] | None = None
 ) -> Provenance:
@@ -105,6 +110,7 @@ class Provenance:
         self._edges = EdgeReader(self._engine)
         self._graphs: dict[str, LiveGraph] = {}
         self._following = threading.Lock()
+        self._computing = threading.Lock()
         self._is_closed = False
 
     @property
@@ -618,6 +624,8 @@ class Provenance:
         row: RowLike,
         column: str | None = None,
         value: str | None = None,
+        *,
+        replay: bool = True,
     ) -> Influence:
         """Find the source rows that carry most of a result's value.
 
@@ -629,6 +637,7 @@ class Provenance:
             row: The result, as in `backward`.
             column: The column of the result; one that an aggregate makes if left out.
             value: The column of the source rows that is aggregated; by default the pipeline says.
+            replay: Run the query again, with Spark, where the rows' own values do not tell.
 
         Returns:
             The rows with most influence first; or why it cannot be told.
@@ -641,7 +650,8 @@ class Provenance:
         from clew.query.influence import influence
 
         trace = self.backward(stream, row, self._own_sources(stream))
-        return influence(self._store.root, trace, self._without_each, column, value)
+        without_each = self._without_each if replay else _not_again
+        return influence(self._store.root, trace, without_each, column, value)
 
     def _without_each(self, trace: Trace, column: str) -> list[Any]:
         node = self.pipeline(trace.stream)
@@ -860,4 +870,5 @@ class Provenance:
                     found = answer(question, route, stream, start, walked, began, self._look)
                     return found.asked_of(self)
             asked |= lacking.keys()
-            self._look_up(stream, lacking)
+            with self._computing:
+                self._look_up(stream, lacking)

@@ -79,7 +79,7 @@ def test_the_answer_is_exported_as_provenance_that_others_read(alert: Page) -> N
         ("Parquet", b"PAR1"),
         ("PROV-N", b"document"),
         ("GraphML", b"<?xml"),
-        ("SVG", b"<svg"),
+        ("SVG", b'<?xml version="1.0" encoding="UTF-8"?>\n<svg'),
         ("PNG", b"\x89PNG"),
     ],
 )
@@ -104,6 +104,10 @@ def test_the_drawing_says_what_a_node_is_and_lights_up_its_rows(alert: Page) -> 
         alert.keyboard.press("ArrowLeft")
     expect(told).to_contain_text("reports")
     expect(alert.locator(".sheet tr.lit")).to_have_count(1)
+    alert.locator(".sheet tbody tr").last.hover()  # it stands in the group of those not drawn
+    expect(alert.locator(".sheet tr.lit")).to_have_count(1)
+    expect(alert.locator(".timeline .dot.lit")).to_have_count(2)  # the report, and the alert
+    drawing.focus()
     alert.keyboard.press("Escape")
     expect(told).to_contain_text("Choose a node")
 

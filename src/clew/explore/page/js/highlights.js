@@ -4,7 +4,7 @@
  * have its key as `data-key`.
  */
 
-import { related } from "./reach.js";
+import { drawnAs, related } from "./reach.js";
 
 export class Highlights {
   #listeners = [];
@@ -29,9 +29,14 @@ export class Highlights {
 
   /** Light up a row and what belongs to it; without a key nothing is lit. */
   show(key) {
-    const keys = key ? related(this.#drawing, key) : new Set();
+    const node = key && drawnAs(this.#drawing, key);
+    const keys = node ? related(this.#drawing, node) : new Set();
     for (const each of this.#root.querySelectorAll("[data-key]")) {
-      each.classList.toggle("lit", keys.has(each.dataset.key));
+      const own = each.dataset.key;
+      const drawn = drawnAs(this.#drawing, own);
+      // One row of a group speaks for itself, not for the others that the group stands for.
+      const isLit = own === key || (keys.has(drawn) && (drawn === own || node === key));
+      each.classList.toggle("lit", isLit);
     }
     for (const listener of this.#listeners) listener(keys);
   }

@@ -30,26 +30,34 @@ export class InfluencePart {
       select(columns, data.column ?? "", { on: { change: (event) => this.load(event.target.value) } }));
     const header = h("header", {}, title, columns.length > 0 && picker);
     if (data.why) return h("div", { class: "card" }, header, h("p", { class: "soft" }, prose(data.why)));
+    const most = Math.max(...data.rows.map(size), 0);
     return h("div", { class: "card" }, header,
-      h("p", { class: "soft small" }, said(data)),
-      h("ol", { class: "bars" }, data.rows.map((row) => this.#bar(row))),
+      h("p", { class: "soft small" }, said(data, most)),
+      h("ol", { class: "bars" }, data.rows.map((row) => bar(row, most))),
       data.left_out > 0 && h("p", { class: "soft small" }, `and ${count(data.left_out, "more row")}`));
-  }
-
-  #bar(row) {
-    const share = Number(row.share ?? 0);
-    return h("li", { data: { key: rowKey(row) } },
-      h("span", { class: "name mono", title: row.id }, rowLabel(row)),
-      h("meter", {
-        min: 0, max: 1, value: Math.min(1, Math.max(0, share)), "aria-label": `Share of ${rowLabel(row)}`,
-      }),
-      h("span", { class: "amount" }, `${line(row.influence)} · ${percent(share)}`));
   }
 }
 
-function said(data) {
+function size(row) {
+  return Math.abs(Number(row.influence ?? 0)) || 0;
+}
+
+/** A sum is made of shares; of other functions a bar says how rows compare with each other. */
+function bar(row, most) {
+  const part = row.share === null ? size(row) / (most || 1) : Number(row.share);
+  return h("li", { data: { key: rowKey(row) } },
+    h("span", { class: "name mono", title: row.id }, rowLabel(row)),
+    h("meter", {
+      min: 0, max: 1, value: Math.min(1, Math.max(0, part)), "aria-label": `Weight of ${rowLabel(row)}`,
+    }),
+    h("span", { class: "amount" }, line(row.influence), row.share !== null && ` · ${percent(row.share)}`));
+}
+
+function said(data, most) {
   const of = data.value ? `${data.function}(${data.value})` : data.function;
-  return `${data.column} = ${of} is ${line(data.result)}. A bar is the share of it that would go with the row.`;
+  const what = `${data.column} = ${of} is ${line(data.result)}.`;
+  return most === 0 ? `${what} It would be the same without any one of these rows.`
+    : `${what} Numbers say by how much it would change without the row.`;
 }
 
 function percent(share) {

@@ -22,6 +22,17 @@ export function related(drawing, key) {
   return rows;
 }
 
+/**
+ * The node that stands for a row: its own, or the group of its stream if there is just one.
+ * @returns {string|undefined}
+ */
+export function drawnAs({ nodes }, key) {
+  if (nodes.some((node) => node.key === key)) return key;
+  const stream = key.slice("row:".length, key.lastIndexOf("/"));
+  const groups = nodes.filter((node) => node.kind === "group" && node.stream === stream);
+  return groups.length === 1 ? groups[0].key : undefined;
+}
+
 /** All that can be reached from a key along pairs, forwards, and all from which it can be. */
 function closure(pairs, key) {
   const forwards = neighbours(pairs, 0, 1);

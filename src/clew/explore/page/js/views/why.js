@@ -29,12 +29,13 @@ export async function why(main, query, signal) {
 }
 
 /** What else can be asked about a result. */
-function more({ stream, row }) {
+function more({ stream, row, streams }) {
+  const feeds = streams.get(stream)?.feeds.length || streams.get(stream)?.kind === "named";
   return h("div", { class: "card" }, h("h2", {}, "Ask more"),
     h("div", { class: "stack" },
       h("a", { class: "button", href: address("compare", { stream, row }) }, "Compare with another row"),
       h("a", { class: "button", href: address("minimize", { stream, row }) }, "Find a minimal cause"),
-      h("a", { class: "button", href: address("forward", { stream, row }) }, "What did it do?")));
+      feeds && h("a", { class: "button", href: address("forward", { stream, row }) }, "What did it do?")));
 }
 
 function path(trace) {

@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from browser.serving import serving
+from clew.query.provenance import open_store
 from store.road import build_road
 
 _BROWSER = os.environ.get("CLEW_TEST_BROWSER")
@@ -111,6 +113,16 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return folder / "prov"
+
+
+@pytest.fixture(scope="session")
+def alerts(demo: Path) -> tuple[str, str]:
+    """The ids of two alerts of the demo about one place."""
+    with open_store(demo) as prov:
+        rows = sorted(prov.rows("accidents"), key=lambda row: (row["pos"], row["window"]["start"]))
+        return next(
+            (one.id.text, two.id.text) for one, two in pairwise(rows) if one["pos"] == two["pos"]
+        )
 
 
 @pytest.fixture

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from browser.serving import Show
 
 
-def test_two_results_are_compared_by_their_source_rows(page: Page, show: Show, demo: Path) -> None:
+def test_two_results_are_compared_by_their_source_rows(
+    page: Page, show: Show, demo: Path, alerts: tuple[str, str]
+) -> None:
+    one, two = alerts
     with clew.open(demo) as prov:
-        one, two = sorted(prov.rows("accidents"), key=lambda r: (r["pos"], r["window"]["start"]))[
-            :2
-        ]
         expected = prov.compare("accidents", one, two).to_dict()["counts"]
-    page.goto(show(demo).address + f"#/why?stream=accidents&row={one.id.text}")
+    page.goto(show(demo).address + f"#/why?stream=accidents&row={one}")
     page.get_by_role("link", name="Compare with another row").click()
-    page.locator(f"tr[data-key='row:accidents/{two.id.text}'] a").click()
+    page.locator(f"tr[data-key='row:accidents/{two}'] a").click()
 
     expect(page.get_by_text("The two rows share")).to_be_visible()
     chips = page.locator(".chip").all_inner_texts()

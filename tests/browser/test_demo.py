@@ -112,6 +112,23 @@ def test_the_drawing_says_what_a_node_is_and_lights_up_its_rows(alert: Page) -> 
     expect(told).to_contain_text("Choose a node")
 
 
+def test_a_group_is_expanded_and_the_address_keeps_it(alert: Page) -> None:
+    expect(alert.get_by_text("9 rows: 6 shown, 3 more in groups")).to_be_visible()
+    drawing = alert.get_by_role("application")
+    drawing.focus()
+    for key in ["ArrowRight", *["ArrowLeft"] * 9, *["ArrowDown"] * 5]:
+        alert.keyboard.press(key)
+    expect(alert.locator(".drawing .told")).to_contain_text("3 more rows of reports")
+
+    alert.keyboard.press("Enter")
+
+    expect(alert.get_by_text("3 more in groups")).to_be_hidden()
+    expect(alert).to_have_url(re.compile("expand="))
+    alert.reload()
+    expect(alert.locator(".drawing canvas").first).to_be_visible()
+    expect(alert.get_by_text("3 more in groups")).to_be_hidden()
+
+
 def test_the_timeline_has_the_rows_and_their_windows(alert: Page) -> None:
     expect(alert.locator(".timeline .dot")).to_have_count(9)  # the reports, and the alert
     expect(alert.locator(".timeline .window").first).to_be_visible()

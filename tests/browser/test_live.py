@@ -63,7 +63,13 @@ def test_a_new_result_appears_while_the_stream_runs(
         expect(page.locator("#news")).to_have_text("1 new result of this row")
         expect(rows).to_have_count(2)
         assert sorted(rows.locator("td[data-label=n]").all_inner_texts()) == ["1", "2"]
+        expect(page.locator(".life .badge")).to_have_text("Alive: more results may follow")
+
+        write(tmp_path / "in", "08:00:40")  # beyond the reading's last window and its bound
+        query.processAllAvailable()
+
         expect(page.locator(".life .badge")).to_have_text("Expired: nothing more will follow")
+        expect(rows).to_have_count(2)
         expect(page.locator("#live")).to_have_text("Following")
         assert page.evaluate("globalThis.stays") == "the same page"
     finally:

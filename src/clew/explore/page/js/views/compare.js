@@ -9,7 +9,7 @@ import { RowTable } from "../table.js";
 import { pairs } from "../value.js";
 import { count, rowLabel, shortId } from "../words.js";
 
-const CHOICES = 25;
+const CHOICES = 100;
 
 export async function compare(main, query, signal) {
   const [stream, row, other] = ["stream", "row", "other"].map((name) => query.get(name));
@@ -21,12 +21,12 @@ export async function compare(main, query, signal) {
     await part.load(() => ask("compare", { stream, row, other }, { signal }),
       (data) => comparison(data, byName(all)));
   } else {
-    await choose(part, { stream, row, all, signal });
+    await choose(part, { stream, row, all, signal, offset: Number(query.get("offset") ?? 0) });
   }
 }
 
 /** Choose the first row, or the one to compare it with. */
-function choose(part, { stream, row, all, signal }) {
+function choose(part, { stream, row, all, signal, offset }) {
   const derived = all.filter((each) => each.kind !== "source").map((each) => each.name);
   const name = stream ?? derived.at(-1);
   if (!name) {
@@ -38,7 +38,7 @@ function choose(part, { stream, row, all, signal }) {
   const picker = h("label", {}, "Stream", select(derived, name, {
     disabled: Boolean(row), on: { change: (event) => go("compare", { stream: event.target.value }) },
   }));
-  return part.load(() => ask("rows", { stream: name, limit: CHOICES }, { signal }), (data) => {
+  return part.load(() => ask("rows", { stream: name, limit: CHOICES, offset }, { signal }), (data) => {
     const table = new RowTable({
       caption: `Rows of ${name}`,
       actions: (each) => [h("a", {
@@ -47,10 +47,13 @@ function choose(part, { stream, row, all, signal }) {
       }, row ? "Compare with this" : "Choose")],
     });
     table.update(data.rows.filter((each) => each.id !== row));
-    const more = data.total > data.rows.length
-      && h("p", { class: "soft small" }, `The first ${count(data.rows.length, "row")} of ${data.total}. `
-        + "To compare others, open Results, find a row, and choose Compare there.");
-    return h("div", { class: "stack" }, h("p", { class: "lead" }, told), picker, table.element, more);
+    const turn = (text, to, is) => is && h("a", {
+      class: "button", href: address("compare", { stream: name, row, offset: to || null }),
+    }, text);
+    const pages = h("nav", { class: "pager", "aria-label": "Pages" },
+      turn("Previous", Math.max(0, offset - CHOICES), offset > 0),
+      turn("Next", offset + CHOICES, offset + data.rows.length < data.total));
+    return h("div", { class: "stack" }, h("p", { class: "lead" }, told), picker, table.element, pages);
   });
 }
 

@@ -18,7 +18,7 @@ export async function forward(main, query, signal) {
   const view = new TraceView({
     direction: "forward", query, signal, root: main, extra: [{
       name: "status", value: (row) => row.status,
-      show: (row) => (row.status ? badge(row.status, row.status) : ""),
+      show: (row) => (row.status ? badge(row.status, row.status, until(row)) : ""),
     }],
   });
   const side = h("div", { class: "stack" });
@@ -36,8 +36,8 @@ export async function forward(main, query, signal) {
   return (next) => view.follow(next);
 }
 
-function badge(state, text) {
-  return h("span", { class: "badge", data: { state } }, text);
+function badge(state, text, title = null) {
+  return h("span", { class: "badge", data: { state }, title }, text);
 }
 
 function shownLife(data) {

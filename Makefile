@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 BENCH := $(VENV)/.bench
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-kafka test-browser check prove bench-backward bench-overhead bench-live bench-keys bench-reduce clean
+.PHONY: help demo explorer bench-explorer test test-kafka test-browser check prove bench-backward bench-overhead bench-live bench-keys bench-reduce clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -25,6 +25,10 @@ $(BENCH): $(READY)
 
 demo: $(READY) ## stream Linear Road reports, then ask why an accident alert was raised
 	@$(RUN) python -m clew demo --folder build/demo
+
+explorer: $(READY) ## show the demo store in a browser; it is built if it is not there
+	@test -f build/demo/prov/clew.json || $(RUN) python -m clew demo --folder build/demo
+	@$(RUN) python -m clew explore build/demo/prov
 
 test: $(READY) ## run all tests
 	@$(RUN) python -m pytest -n 2 --dist loadfile
@@ -57,6 +61,9 @@ bench-keys: $(READY) ## what recording keys costs: storage, rate, memory, latenc
 
 bench-reduce: $(READY) ## what is left of the provenance of other systems, how fast, how exact; QUICK=1 for a sample
 	@$(RUN) python -m benchmarks.reduce $(if $(QUICK),--quick)
+
+bench-explorer: $(READY) ## how long the explorer takes to answer Why? in a store of five million edges; QUICK=1 for a sample
+	@$(RUN) python -m benchmarks.explorer $(if $(QUICK),--quick)
 
 clean: ## remove the environment and what tests left
 	rm -rf $(VENV) .mypy_cache .ruff_cache build dist

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pytest
 
 import clew
 from clew.frame.refused import REFUSED, REFUSED_ON_GROUPS
 from clew.testing import read_batches, write_batches
 
 if TYPE_CHECKING:
-    import pytest
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[1]
@@ -176,6 +176,23 @@ def test_the_page_on_replay_runs(
     assert run_page("docs/how-to/replay.md", {"readings": readings, "spark": spark}) == 3
 
 
+def test_the_page_on_causes_runs(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    noon = dt.datetime(2026, 1, 1, 12, tzinfo=dt.timezone.utc)
+    kwh = {"south": [5, 3, 1, 90, 2, 4, 0], "north": [2, 8]}
+    rows = [
+        (n, noon + dt.timedelta(minutes=n), meter, each)
+        for meter, listed in kwh.items()
+        for n, each in enumerate(listed, 1 if meter == "south" else 11)
+    ]
+    schema = "n int, ts timestamp, meter string, kwh int"
+    readings = spark.createDataFrame(rows, schema)
+
+    assert run_page("docs/how-to/find-the-cause.md", {"readings": readings, "spark": spark}) == 6
+
+
 def test_the_page_on_recording_keys_runs(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -208,6 +225,29 @@ def test_the_page_on_exports_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert run_page("docs/how-to/export.md", {}) == 3
     assert (tmp_path / "why.svg").read_text().endswith("</svg>\n")
     assert (tmp_path / "why.provn").read_text().startswith("document\n")
+
+
+def test_the_page_on_notebooks_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from store.road import build_road
+
+    monkeypatch.chdir(tmp_path)
+    build_road(tmp_path / "prov")
+    names: dict[str, Any] = {}
+
+    assert run_page("docs/how-to/notebook.md", names) == 3
+    assert names["why"]._repr_html_().count("<rect") == len(names["why"].drawing().nodes)
+
+
+@pytest.mark.parametrize(("page", "outputs"), [("operate", 4), ("openlineage", 1)])
+def test_the_pages_on_running_a_store_run(
+    page: str, outputs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from store.road import build_road
+
+    monkeypatch.chdir(tmp_path)
+    build_road(tmp_path / "prov")
+
+    assert run_page(f"docs/how-to/{page}.md", {}) == outputs
 
 
 def test_the_page_on_reduction_runs(

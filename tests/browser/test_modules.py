@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from browser.serving import Show
 
 # Two results of two rows each, through one step; they share row b.
-DRAWING = {
+DRAWING: dict[str, list[Any]] = {
     "nodes": [
         *({"key": key, "kind": "row", "layer": 0, "place": i} for i, key in enumerate("abc")),
         {"key": "step", "kind": "step", "layer": 1, "place": 0},

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from clew.cli import main
 from clew.exceptions import QueryError
 from clew.model import RowId
 from clew.query.provenance import open_store
@@ -312,6 +313,21 @@ def test_streams_that_feed_each_other_are_drawn(tmp_path: Path) -> None:
     drawing = open_store(tmp_path).backward("x", RowId("x", 1, 1)).drawing()
 
     assert (drawing.rows, drawing.shown, len(drawing.edges)) == (3, 3, 2)
+    assert [node.stream for node in drawing.nodes if node.kind == "row"] == ["y", "x", "x"]
+
+
+def test_a_stream_that_feeds_itself_stands_behind_what_else_feeds_it(tmp_path: Path) -> None:
+    builder = StoreBuilder(tmp_path)
+    builder.source("z")
+    builder.sink("s", ["z", "s"], graph={"sources": ["z", "s"]})
+    edges = [("s", 1, 1, "s", 2, 2), ("s", 2, 2, "z", 0, 0), ("s", 1, 1, "z", 0, 0)]
+    builder.batch("s", 0, edges=edges)
+
+    drawing = open_store(tmp_path).backward("s", RowId("s", 1, 1)).drawing()
+
+    assert [len(layer) for layer in shape(drawing)] == [1, 1, 2]
+    assert [node.asked for node in drawing.nodes if node.layer == 2] == [True, False]
+    assert len(drawing.edges) == 3
 
 
 def test_a_row_without_results_is_drawn_alone(road: Provenance) -> None:
@@ -333,6 +349,18 @@ def test_an_answer_outlives_its_store(tmp_path: Path, road_path: Path) -> None:
     assert keys == [node["key"] for node in whole["nodes"]]
     again = pickle.loads(pickle.dumps(trace))
     assert [node.key for node in again.drawing().nodes] == keys
+
+
+def test_python_and_the_command_line_give_the_same(
+    road: Provenance, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = road.backward("accidents", {"pos": 5}, intermediate=True)
+    question = [road.path, "accidents", "pos=5", "--intermediate", "--json"]
+
+    assert main(["draw", *question, "--limit", "20", "--depth", "2"]) == 0
+    assert json.loads(capsys.readouterr().out) == trace.drawing(20, 2).to_dict()
+    assert main(["timeline", *question, "--limit", "3"]) == 0
+    assert json.loads(capsys.readouterr().out) == trace.timeline(3).to_dict()
 
 
 @pytest.mark.parametrize(("limit", "depth"), [(1, None), (10, -1)])

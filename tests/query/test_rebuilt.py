@@ -260,6 +260,17 @@ def test_expressions_are_stored_as_text(spark: SparkSession) -> None:
     assert found == {name: text for name, (_, text) in STORED.items()}
 
 
+def test_aggregates_that_spark_names_are_stored(spark: SparkSession) -> None:
+    groups = batch(spark).groupBy("meter")
+    for frame, text in (
+        (groups.sum("kwh"), "sum(kwh) AS `sum(kwh)`"),
+        (groups.agg({"kwh": "avg"}), "avg(kwh) AS `avg(kwh)`"),
+    ):
+        pipeline = store_pipeline(frame.node)
+        assert pipeline["unstored"] == []
+        assert pipeline["steps"][1]["with"]["aggregates"] == {"tuple": [{"sql": text}]}
+
+
 def test_windows_of_rows_are_stored(spark: SparkSession) -> None:
     before = Window.partitionBy("meter").orderBy(F.col("ts").desc(), "rid").rowsBetween(-2, 0)
     frame = batch(spark).select("*", F.sum("kwh").over(before).alias("n"), partition=["meter"])

@@ -13,6 +13,7 @@ from clew.capture.trials import TRIAL
 from clew.exceptions import GraphError
 from clew.graph.columns import is_hidden
 from clew.operators.source import Source
+from clew.sources.identity import KEPT_A, KEPT_B
 from clew.unfold.rerun import changed_by
 from clew.unfold.tables import as_tables
 from clew.unfold.trials import Trials, can_share
@@ -39,13 +40,12 @@ def with_ids(frame: clew.TracedFrame) -> Any:
 
 def members_of(tables: Any) -> dict[tuple[str, int], tuple[str, int, int]]:
     """Find the id of each source row, by source and number."""
-    found = {}
+    found: dict[tuple[str, int], tuple[str, int, int]] = {}
     for each in tables.node.walk():
         if isinstance(each.operator, Source):
             name = each.operator.origin.name
             for row in each.operator.df.toArrow().to_pylist():
-                ids = [v for k, v in row.items() if is_hidden(k) and isinstance(v, int)]
-                found[name, row["rid"]] = (name, *ids)
+                found[name, row["rid"]] = (name, row[KEPT_A], row[KEPT_B])
     return found
 
 

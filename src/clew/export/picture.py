@@ -154,7 +154,7 @@ def fit(text: str, size: int, room: int) -> str:
 
     Examples:
         >>> fit("window 120 seconds", 12, 60), fit("car=7", 12, 60)
-        ('window 1…', 'car=7')
+        ('window…', 'car=7')
     """
     used, limit = 0.0, room / size
     for i, each in enumerate(text):

@@ -19,6 +19,7 @@ from typing import Any, Literal, NamedTuple
 _ELLIPSIS = "..."
 _MAX_CELL = 70
 _NUMBER = re.compile(r"-?[0-9][0-9,]*(\.[0-9]+)?(e[-+]?[0-9]+)?( ?(%|[kMGT]?B|h|min|m?s|us))?")
+_ID_LENGTH = 32
 _NOTHING = frozenset({"", "-", "null"})
 
 Part = Literal["headline", "header", "row", "note", "warning"]
@@ -128,7 +129,10 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, keep: int = 1
         for row in (header, *rows)
     ]
     columns = list(zip(*shown, strict=True))
-    shapes = [(max(map(_width, each)), _is_numbers(each[1:])) for each in columns]
+    shapes = [
+        (max(map(_width, each)), i >= keep and _is_numbers(each[1:]))
+        for i, each in enumerate(columns)
+    ]
     lines = [
         "  ".join(_pad(each, *shape) for each, shape in zip(row, shapes, strict=True)).rstrip()
         for row in shown
@@ -173,7 +177,8 @@ def _shorten(text: str) -> str:
 def _is_numbers(cells: Sequence[str]) -> bool:
     """Tell whether a column holds numbers, with or without a unit, and nothing else."""
     known = [each for each in cells if each not in _NOTHING]
-    return bool(known) and all(_NUMBER.fullmatch(each) for each in known)
+    # A row id may happen to have no letter in it, and is no number for that.
+    return bool(known) and all(len(each) < _ID_LENGTH and _NUMBER.fullmatch(each) for each in known)
 
 
 def _pad(text: str, width: int, is_number: bool) -> str:  # noqa: FBT001 (one of two shapes)

@@ -7,6 +7,7 @@ they are done the demo picks an accident and asks the store three questions, wit
 from __future__ import annotations
 
 import argparse
+import json
 import logging
 import shutil
 import sys
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from clew.query.provenance import Provenance
     from clew.query.row import Row, Rows
+    from clew.query.trace import Trace
 
 _FILES = 6
 _MARK = ".clew-demo"
@@ -41,7 +43,8 @@ _MARK = ".clew-demo"
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the demo; returns the exit code."""
     options = _parser().parse_args(argv)
-    console = Console(highlight=False)
+    # With JSON on standard output, the story goes to standard error.
+    console = Console(highlight=False, stderr=options.json)
     folder = _fresh(Path(options.folder))
     rows = _make_reports(folder, options.cars, options.minutes, options.seed)
     console.print(
@@ -56,7 +59,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     console.print(
         f"streamed in {seconds:.1f} s; Spark is stopped, the rest reads the store alone\n"
     )
-    _ask(folder / "prov", console)
+    why = _ask(folder / "prov", console)
+    if options.json:
+        said = {"folder": str(folder), "reports": rows, "seconds": seconds, "why": why.to_dict()}
+        sys.stdout.write(json.dumps(said, indent=2) + "\n")
     return 0
 
 
@@ -66,6 +72,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--cars", type=int, default=4000, help="how many cars drive")
     parser.add_argument("--minutes", type=int, default=30, help="for how long")
     parser.add_argument("--seed", type=int, default=7, help="the same seed gives the same data")
+    parser.add_argument(
+        "--json", action="store_true", help="print JSON, and tell the rest on standard error"
+    )
     return parser
 
 
@@ -141,7 +150,8 @@ def _watch(queries: dict[str, StreamingQuery], console: Console) -> None:
             progress.update(tasks[name], completed=_FILES)
 
 
-def _ask(store: Path, console: Console) -> None:
+def _ask(store: Path, console: Console) -> Trace:
+    """Ask about an accident, and return what it was made from."""
     prov = open_store(store)
     for stream in prov.streams():
         counts = f"{stream.sink_rows:,} rows, {stream.edges:,} edges" if stream.sink_rows else ""
@@ -164,6 +174,7 @@ def _ask(store: Path, console: Console) -> None:
         f"backward {store} accidents {accident.id.text}",
     ):
         console.print(f"  clew {words}", markup=False)
+    return why
 
 
 def _said(accident: Row) -> str:

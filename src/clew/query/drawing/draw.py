@@ -72,10 +72,11 @@ def _check(limit: int, depth: int | None) -> None:
 
 def _fit(trace: Trace, network: Network, limit: int) -> tuple[Network, Stages]:
     """Lay out the layers with as many operators and streams as the limit allows."""
-    stages = lay_out(_steps(trace, network), network.parts)
+    last = trace.stream if trace.direction == "backward" else None
+    stages = lay_out(_steps(trace, network), network.parts, last=last)
     if len(stages.words) + 2 * len(network.parts) <= limit:
         return network, stages
-    stages = lay_out(_steps(trace, network), network.parts, brief=True)
+    stages = lay_out(_steps(trace, network), network.parts, last=last, brief=True)
     if len(stages.words) + len(network.parts) <= limit:
         return network, stages
     # More streams than nodes: those furthest away are only counted.
@@ -83,7 +84,7 @@ def _fit(trace: Trace, network: Network, limit: int) -> tuple[Network, Stages]:
     parts = {stream: part for stream, part in network.parts.items() if stream in kept}
     edges = {pair: each for pair, each in network.edges.items() if kept.issuperset(pair)}
     fewer = type(network)(parts, edges, network.asked, network.rows)
-    return fewer, lay_out(_steps(trace, fewer), parts, brief=True)
+    return fewer, lay_out(_steps(trace, fewer), parts, last=last, brief=True)
 
 
 def _steps(trace: Trace, network: Network) -> list[Steps]:

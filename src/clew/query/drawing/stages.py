@@ -45,6 +45,7 @@ class Stages:
         entries: For each pair of sink and source stream, the operators that read the source.
         exits: For each pair, the operators that make the rows of the sink.
         words: What each operator is called, and its parameters.
+        back: Arcs that lead from a stream to what makes its own rows.
         inside: Of a stage that stands for several operators, their numbers.
         layer: The layer of each stage.
     """
@@ -53,24 +54,32 @@ class Stages:
     entries: dict[tuple[str, str], list[Stage]] = field(default_factory=dict)
     exits: dict[tuple[str, str], list[Stage]] = field(default_factory=dict)
     words: dict[Stage, tuple[str, str]] = field(default_factory=dict)
+    back: set[tuple[Stage, Stage]] = field(default_factory=set)
     inside: dict[Stage, set[int]] = field(default_factory=dict)
     layer: dict[Stage, int] = field(default_factory=dict)
 
 
-def lay_out(steps: Iterable[Steps], streams: Iterable[str], *, brief: bool = False) -> Stages:
+def lay_out(
+    steps: Iterable[Steps], streams: Iterable[str], *, last: str | None = None, brief: bool = False
+) -> Stages:
     """Put streams and the operators between them in layers.
 
     Args:
         steps: The operators between each pair of streams.
         streams: All streams.
+        last: Where streams feed each other in a circle, the one that shall come last of them.
         brief: Show the operators of a query as one.
     """
     stages = Stages()
     between = {(each.sink, each.source): each for each in steps}
-    for pair, each in between.items():
+    # A stream that feeds itself is put in its layer by what else feeds it.
+    for pair, each in sorted(between.items(), key=lambda item: item[0][0] == item[0][1]):
         arcs = _without_named(each, set(between))
+        forth = set(stages.arcs)
         (_add_brief if brief else _add)(stages, pair, each, arcs)
-    _layer(stages, [Stage(each) for each in streams])
+        if pair[0] == pair[1]:
+            stages.back |= {arc for arc in stages.arcs if arc[0] == Stage(pair[1])} - forth
+    _layer(stages, [Stage(each) for each in streams], last)
     return stages
 
 
@@ -135,27 +144,31 @@ def _connect(stages: Stages, pair: tuple[str, str], one: Stage, other: Stage) ->
         stages.exits.setdefault(pair, []).append(one)
 
 
-def _layer(stages: Stages, streams: list[Stage]) -> None:
+def _layer(stages: Stages, streams: list[Stage], last_stream: str | None) -> None:
     every = dict.fromkeys([*streams, *(each for arc in stages.arcs for each in arc)])
     before: dict[Stage, set[Stage]] = {each: set() for each in every}
     for one, other in stages.arcs:
-        if one != other:
+        if (one, other) not in stages.back:
             before[other].add(one)
-    for each in _in_order(before):
+    for each in _in_order(before, last_stream):
         done = [stages.layer[one] for one in before[each] if one in stages.layer]
         stages.layer[each] = max(done, default=-1) + 1
     last = max(stages.layer.values(), default=0)
-    readers = {one for one, _ in stages.arcs}
+    readers = {arc[0] for arc in stages.arcs if arc not in stages.back}
     for each in streams:
         if each not in readers and before[each]:
             stages.layer[each] = last
 
 
-def _in_order(before: dict[Stage, set[Stage]]) -> Iterator[Stage]:
+def _in_order(before: dict[Stage, set[Stage]], last: str | None) -> Iterator[Stage]:
     """Yield stages behind those that feed them; in a circle, the first by name breaks it."""
+
+    def late(stage: Stage) -> tuple[bool, bool, Stage]:
+        return stage.step is not None, stage.stream == last, stage
+
     left = dict(before)
     while left:
         ready = [each for each, feeds in left.items() if not feeds & left.keys()]
-        for each in ready or [min(left, key=lambda stage: (stage.step is not None, stage))]:
+        for each in ready or [min(left, key=late)]:
             del left[each]
             yield each

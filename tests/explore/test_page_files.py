@@ -46,7 +46,7 @@ def test_the_page_has_no_script_or_style_of_its_own() -> None:
     assert re.findall(r"<style|<script(?![^>]*\bsrc=)|\son\w+=|\sstyle=", text) == []
     asked = re.findall(r'(?:href|src)="(static/[^"]+)"', text)
     assert [name for name in asked if not (PAGE / name.removeprefix("static/")).is_file()] == []
-    assert len(asked) == 8
+    assert len(asked) == 9
 
 
 def test_every_module_is_used() -> None:

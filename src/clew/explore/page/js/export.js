@@ -29,7 +29,7 @@ export function exportMenu(question) {
 }
 
 /** Let a menu close on Escape, on a choice and on a click elsewhere. */
-export function closing(menu, { stays = false } = {}) {
+export function closing(menu) {
   const close = () => { menu.open = false; };
   menu.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
@@ -37,7 +37,7 @@ export function closing(menu, { stays = false } = {}) {
     menu.querySelector("summary").focus();
   });
   menu.addEventListener("click", (event) => {
-    if (!stays && event.target.closest("a")) close();
+    if (event.target.closest("a")) close();
   });
   menu.addEventListener("focusout", (event) => {
     if (event.relatedTarget && !menu.contains(event.relatedTarget)) close();

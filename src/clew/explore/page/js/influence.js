@@ -1,6 +1,5 @@
 /** Which source rows carry most of an aggregate's value. */
 
-import { ask } from "./api.js";
 import { h, prose, select } from "./dom.js";
 import { Section } from "./section.js";
 import { line } from "./value.js";
@@ -18,8 +17,8 @@ export class InfluencePart {
   }
 
   load(column = null) {
-    const { stream, row, signal } = this.view;
-    this.section.load(() => ask("influence", { stream, row, column }, { signal }),
+    const { stream, row } = this.view;
+    this.section.load(() => this.view.ask("influence", { stream, row, column }),
       (data) => this.#show(data));
   }
 

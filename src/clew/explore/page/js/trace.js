@@ -69,7 +69,23 @@ export class TraceView {
     return true;
   }
 
-  async load() {
+  /** @returns {Promise<void>} kept as `found`, for the parts that wait for it */
+  load() {
+    this.found = this.#load();
+    return this.found;
+  }
+
+  /** Ask for a part of the answer; that it fails is said only once it is known whether the whole does. */
+  async ask(path, question) {
+    try {
+      return await ask(path, question, { signal: this.signal });
+    } catch (error) {
+      await this.found;
+      throw error;
+    }
+  }
+
+  async #load() {
     const { signal } = this;
     const asked = async () => {
       const [streams, trace] = await Promise.all([

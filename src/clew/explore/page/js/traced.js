@@ -1,6 +1,5 @@
 /** The drawing of an answer: source rows, steps, results, and what is large as groups. */
 
-import { ask } from "./api.js";
 import { h } from "./dom.js";
 import { Drawing } from "./drawing.js";
 import { address, go } from "./route.js";
@@ -34,7 +33,7 @@ export class TraceDrawing {
   load() {
     const { view } = this;
     const question = { direction: view.direction, ...view.entries({}) };
-    this.section.load(() => ask("drawing", question, { signal: view.signal }), (data) => {
+    this.section.load(() => view.ask("drawing", question), (data) => {
       this.depth.replaceChildren(view.controls.depth());
       this.note.textContent = data.left_out
         ? `${count(data.rows, "row")}: ${number(data.shown)} shown, ${number(data.left_out)} more in groups` : "";

@@ -1,6 +1,5 @@
 /** What did this row do? The results it went into so far, and whether more may follow; live. */
 
-import { ask } from "../api.js";
 import { h, prose } from "../dom.js";
 import { live } from "../live.js";
 import { tell } from "../news.js";
@@ -26,13 +25,14 @@ export async function forward(main, query, signal) {
   const { stream, row } = view;
   view.shown = () => side.replaceChildren(...[view.subject(), more(view)].filter(Boolean));
   view.arrived = (fresh) => fresh && tell(`${count(fresh, "new result")} of this row`);
-  const status = () => life.load(() => ask("status", { stream, row }, { signal }), shownLife);
+  const status = () => life.load(() => view.ask("status", { stream, row }), shownLife);
   view.parts.push(life.element);
   main.append(view.head, life.element, h("div", { class: "beside" }, view.answer.element, side),
     view.drawing.element);
   live.follow(() => { view.load(); status(); }, signal);
+  const loaded = view.load();
   status();
-  await view.load();
+  await loaded;
   return (next) => view.follow(next);
 }
 

@@ -1,6 +1,5 @@
 /** Why is this row here? The rows it was made from, how, when, and which of them matter most. */
 
-import { ask } from "../api.js";
 import { h } from "../dom.js";
 import { InfluencePart } from "../influence.js";
 import { live } from "../live.js";
@@ -22,9 +21,10 @@ export async function why(main, query, signal) {
       h("div", { class: "stack" }, view.answer.element, times.element, influence.element), side));
   live.follow(() => !view.trace?.complete && view.load(), signal);
   const asked = { stream: view.stream, row: view.row };
-  times.load(() => ask("timeline", asked, { signal }), (data) => onAxis(data, signal));
+  const loaded = view.load();
+  times.load(() => view.ask("timeline", asked), (data) => onAxis(data, signal));
   influence.load();
-  await view.load();
+  await loaded;
   return (next) => view.follow(next);
 }
 

@@ -149,7 +149,7 @@ def test_a_file_that_is_gone_is_said_to_be(tmp_path: Path) -> None:
 
         for path in tmp_path.glob("rows/**/*.parquet"):
             path.unlink()
-        answer = client.get("/api/backward", params=params)
+        answer = client.get("/api/backward", params={**params, "row": "out/0/1"})
 
         assert answer.status_code == 409
         assert answer.json()["error"]["code"] == "stale"

@@ -32,6 +32,7 @@ from clew.explore.parameters import (
     StreamName,
     answer,
 )
+from clew.explore.traces import Traces
 from clew.export import FORMS, MEDIA, encode, ending_of
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 router = APIRouter(prefix="/api", tags=["rows"], responses=FAILURES)
 
 
+_TRACES = Traces()
 _FILES: dict[str, Any] = {
     "description": "the file",
     "content": {each.partition(";")[0]: {} for each in MEDIA.values()},
@@ -176,7 +178,18 @@ def trace_of(
 ) -> Trace:
     """Ask for a trace."""
     ask = provenance.backward if direction == "backward" else provenance.forward
-    return again_if_stale(lambda: ask(stream, row, scope or None, intermediate=intermediate))
+    key = (provenance.path, direction, stream, row, tuple(scope or ()), intermediate)
+
+    def asked() -> Trace:
+        # A page asks for an answer, its drawing and its timeline: one trace serves them all.
+        state = provenance.about().state
+        known = _TRACES.find((state, *key))
+        if known is None:
+            known = ask(stream, row, scope or None, intermediate=intermediate)
+            _TRACES.keep((state, *key), known)
+        return known
+
+    return again_if_stale(asked)
 
 
 def _attachment(direction: str, stream: str, ending: str) -> str:

@@ -7,13 +7,14 @@ update mode) is one row here; where its copies differ, the newest counts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from clew.exceptions import QueryError
+from clew.query.about import state_of
 from clew.query.choose import Choice, order_of, terms_of
 from clew.query.row import HIDDEN, Content, Rows
 from clew.store.relations import Relation, rows_of
@@ -129,8 +130,7 @@ def select(
     if relation is None:
         none = Content(stream, _unknown(ids_table([])), question.is_numbered(stream))
         return Rows([none], offset=choice.offset)
-    matching = _match(question, stream, relation, where, order_by, choice)
-    chosen = _newest(question, matching)
+    chosen = _chosen(question, stream, relation, where, order_by, choice)
     columns = _listed(relation)
     question.session.register("chosen", chosen.slice(choice.offset, limit))
     table = question.session.table(
@@ -141,6 +141,26 @@ def select(
     )
     content = Content(stream, table, question.is_numbered(stream))
     return Rows([content], chosen.num_rows, choice.offset)
+
+
+def _chosen(
+    question: Question,
+    stream: str,
+    relation: Relation,
+    where: str | None,
+    order_by: str | None,
+    choice: Choice,
+) -> pa.Table:
+    """Find the rows that match, in order; a page of the same rows is found at once."""
+    key = (state_of(question.snapshot), stream, repr(replace(choice, offset=0)))
+    is_ours = where is None and order_by is None  # SQL may give something else each time
+    known = question.engine.remembered.find(key) if is_ours else None
+    if known is not None:
+        return known
+    found = _newest(question, _match(question, stream, relation, where, order_by, choice))
+    if is_ours:
+        question.engine.remembered.keep(key, found)
+    return found
 
 
 def _match(

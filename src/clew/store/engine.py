@@ -23,12 +23,42 @@ from clew.exceptions import QueryError, StoreChangedError, StoreError
 from clew.store.layout import unreadable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
 
 # DuckDB 2.0.0 loses a condition on a struct inside a struct (`window.start`, say) when it moves it
 # into a Parquet scan, and fails inside when it puts off reading columns. Joins on ids still prune.
 _UNSAFE_OPTIMIZERS = ("filter_pushdown", "late_materialization", "top_n_window_elimination")
+
+
+class Remembered:
+    """The last few answers of some kind, as far as they are small; for several threads."""
+
+    def __init__(self, entries: int = 4, rows: int = 5_000_000) -> None:
+        self._lock = threading.Lock()
+        self._entries = entries
+        self._rows = rows
+        self._tables: dict[Hashable, pa.Table] = {}
+
+    def find(self, key: Hashable) -> pa.Table | None:
+        """Return an answer that is remembered, and remember it for longer."""
+        with self._lock:
+            found = self._tables.pop(key, None)
+            if found is not None:
+                self._tables[key] = found
+            return found
+
+    def keep(self, key: Hashable, table: pa.Table) -> None:
+        """Remember an answer, and forget those that were asked for longest ago."""
+        if table.num_rows > self._rows:
+            return
+        with self._lock:
+            self._tables[key] = table
+            while (
+                len(self._tables) > self._entries
+                or sum(each.num_rows for each in self._tables.values()) > self._rows
+            ):
+                del self._tables[next(iter(self._tables))]
 
 
 class Engine:
@@ -37,11 +67,13 @@ class Engine:
     Attributes:
         root: The store's folder.
         generation: How often DuckDB was started; what was put into memory is gone with the last.
+        remembered: Which rows of a stream were found, in order, for whoever turns its pages.
     """
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.generation = 0
+        self.remembered = Remembered()
         self._types: dict[str, pa.StructType] = {}
         self._lock = threading.Lock()
         self._connection = self._connect()

@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 BENCH := $(VENV)/.bench
 
 .DEFAULT_GOAL := help
-.PHONY: help demo explorer bench-explorer test test-kafka check prove bench-backward bench-overhead bench-live bench-keys bench-reduce clean
+.PHONY: help demo explorer bench-explorer test test-kafka test-browser check prove bench-backward bench-overhead bench-live bench-keys bench-reduce clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -35,6 +35,9 @@ test: $(READY) ## run all tests
 
 test-kafka: $(READY) ## run the tests that need Kafka, against a broker of their own
 	@$(RUN) tools/test-kafka
+
+test-browser: $(READY) ## drive the explorer's page with Debian's Chromium, and take its pictures
+	@$(RUN) tools/test-browser
 
 check: $(READY) ## format, lint, types
 	@$(RUN) ruff format --check .

@@ -6,66 +6,43 @@ be kept open as long as one likes, and may be used from several threads.
 
 from __future__ import annotations
 
-import threading
 import time
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
-
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from clew.exceptions import (
     QueryError,
     ReplayError,
-    StoreError,
-    UnknownStreamError,
 )
-from clew.live.horizon import horizon_of
-from clew.query.about import About, describe_store
-from clew.query.answer import answer, content_of, lacking_edges, refuse_unknown
-from clew.query.assertions import Assertions, Recording, assertions, recordings
-from clew.query.choose import Choice, Filter
+from clew.query.answer import answer, lacking_edges
 from clew.query.compare import Comparison, compare
-from clew.query.content import Question, fetch, ids_table, places_of, select
+from clew.query.content import ids_table
 from clew.query.erase import Erased, erase_content
-from clew.query.expiry import Expiry, expiries
 from clew.query.find import find
-from clew.query.flow import Flow, flow_of
-from clew.query.row import Row, Rows
+from clew.query.listing import Listing
 from clew.query.scope import plan_route
-from clew.query.size import Size, measure
-from clew.query.status import expired, refuse_named, status_of
-from clew.query.stream import Streams, describe_stream
+from clew.query.status import refuse_named
 from clew.query.trace import Trace, one_of
 from clew.query.walk import walk
-from clew.store.edges import EdgeReader
-from clew.store.engine import Engine
 from clew.store.reader import Store
 
 if TYPE_CHECKING:
     import datetime as dt
     import os
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql import Row as SparkRow
     from pyspark.sql.streaming.query import StreamingQuery
 
     from clew.frame.frame import TracedFrame
-    from clew.graph.node import Node
     from clew.live.graph import LiveGraph
     from clew.live.state import EngineName, Results
-    from clew.model import Status
-    from clew.query.choose import Operator
     from clew.query.find import RowLike
     from clew.query.influence import Influence
     from clew.query.minimize import Minimal
     from clew.query.prune import By, Pruned
     from clew.query.replay import Replay
-    from clew.query.row import Content
     from clew.query.scope import Direction
-
-_LIMIT = 1000
 
 
 def _not_again(_: Trace, __: str) -> list[Any]:
@@ -100,132 +77,8 @@ def open_store(
     return Provenance(Store(path), nodes)
 
 
-class Provenance:
+class Provenance(Listing):
     """A store that answers questions; `clew.open` makes one."""
-
-    def __init__(self, store: Store, pipelines: Mapping[str, Node] | None = None) -> None:
-        self._store = store
-        self._pipelines = dict(pipelines or {})
-        self._engine = Engine(store.root)
-        self._edges = EdgeReader(self._engine)
-        self._graphs: dict[str, LiveGraph] = {}
-        self._following = threading.Lock()
-        self._computing = threading.Lock()
-        self._is_closed = False
-
-    @property
-    def path(self) -> str:
-        """The store's folder."""
-        return str(self._store.root)
-
-    def about(self) -> About:
-        """Say what the store is, how much it holds, and which state of it this is.
-
-        Raises:
-            NotAStoreError: The store is gone.
-            StoreError: A file cannot be read.
-        """
-        return describe_store(self._store)
-
-    def streams(self) -> Streams:
-        """List the streams of the store by name, with what is committed of each."""
-        snapshot = self._store.snapshot()
-        return Streams(describe_stream(snapshot, each) for each in snapshot.streams.values())
-
-    def flow(self) -> Flow:
-        """Return all queries of the store as one flow of sources, steps and sinks."""
-        return flow_of(self._store.snapshot())
-
-    def rows(
-        self,
-        stream: str,
-        where: str | None = None,
-        limit: int | None = _LIMIT,
-        order_by: str | None = None,
-        *,
-        filters: Iterable[tuple[str, Operator, Any]] = (),
-        since: str | dt.datetime | None = None,
-        until: str | dt.datetime | None = None,
-        id: str | None = None,
-        text: str | None = None,
-        sort: str | None = None,
-        descending: bool = False,
-        offset: int = 0,
-    ) -> Rows:
-        """Find rows of a stream.
-
-        Of a source, the store keeps the rows that contributed to a result. A row that was written
-        several times (update mode) is shown once, as last written among the versions that match.
-
-        Args:
-            stream: The stream.
-            where: A condition over the user's columns, in DuckDB's SQL.
-            limit: At most so many rows; None for all. `Rows.total` has the number that match.
-            order_by: Expressions to order by, in DuckDB's SQL; by time and id if left out.
-            filters: A column, a comparison (`=`, `!=`, `<`, `<=`, `>`, `>=`, `contains`) and a
-                value each; a field of a nested column is named `window.start`. All of them hold.
-            since: Only rows with this event time or a later one.
-            until: Only rows with this event time or an earlier one.
-            id: Only rows whose id begins so, or that stand at `segment:position`.
-            text: Only rows with this text in some column, in any case.
-            sort: Order by this column.
-            descending: Order the other way round.
-            offset: Leave out so many rows at the start.
-
-        Raises:
-            UnknownStreamError: The store has no such stream.
-            QueryError: DuckDB does not accept the condition or the order, there is no such
-                column, or a value does not fit its column.
-        """
-        wanted = Choice(
-            tuple(Filter(*each) for each in filters),
-            since,
-            until,
-            id,
-            text,
-            sort,
-            descending,
-            offset,
-        )
-        with self._ask(stream) as question:
-            return select(question, stream, where, order_by, limit, wanted)
-
-    def recordings(self) -> list[Recording]:
-        """List the streams whose rows were recorded, with how many there are."""
-        return recordings(self._store.root)
-
-    def assertions(self, stream: str, limit: int | None = _LIMIT) -> Assertions:
-        """Return the recorded rows of a stream: id, time, sequence number and delay.
-
-        They are there if the query was written with `.provenance(path, assertions=...)`.
-
-        Args:
-            stream: A source, a named frame, a result, or the stream behind a step (`"out.3"` for
-                step 3 of the query that fills `out`).
-            limit: At most so many rows; None for all. `total` has the number of all.
-
-        Raises:
-            UnknownStreamError: Nothing is recorded of such a stream.
-        """
-        with self._engine.session() as session:
-            return assertions(self._store.root, session, stream, limit)
-
-    def row(self, stream: str, row: RowLike) -> Row:
-        """Return one row with its content.
-
-        Args:
-            stream: The stream.
-            row: Its id, or anything else that `backward` takes for one row.
-
-        Raises:
-            RowNotFoundError: The store has no content of such a row.
-            QueryError: It cannot be told which row is meant.
-        """
-        with self._ask(stream) as question:
-            [found] = find(question, stream, row)
-            content = fetch(question, stream, ids_table([found]))
-            refuse_unknown(question, content)
-            return Rows([content])[0]
 
     def backward(
         self,
@@ -280,44 +133,6 @@ class Provenance:
         """
         return self._trace("forward", stream, row, scope, every=intermediate)
 
-    def status(self, stream: str, row: RowLike | Iterable[RowLike]) -> Status:
-        """Say whether a row may still take part in results, or any of several rows.
-
-        Args:
-            stream: The stream of the row.
-            row: The row, as in `backward`.
-
-        Raises:
-            UnknownStreamError: The store has no such stream.
-            RowNotFoundError: The store has no such row.
-            QueryError: It cannot be told which row is meant, or it is inside a query.
-        """
-        with self._ask(stream) as question:
-            refuse_named(question, stream)
-            content = fetch(question, stream, ids_table(find(question, stream, row)))
-            return status_of(question, [content])
-
-    def expiry(self, stream: str, row: RowLike) -> Expiry:
-        """Say whether a row may still take part in results, and until when.
-
-        Args:
-            stream: The stream of the row.
-            row: The row, as in `backward`.
-
-        Returns:
-            The status, the event time that the watermark must pass for the row to be expired, and
-            the watermark; or why there is no such time.
-
-        Raises:
-            UnknownStreamError: The store has no such stream.
-            RowNotFoundError: The store has no such row.
-            QueryError: It cannot be told which row is meant, or it is inside a query.
-        """
-        with self._ask(stream) as question:
-            refuse_named(question, stream)
-            [found] = find(question, stream, row)
-            return expiries(question, fetch(question, stream, ids_table([found])))[0]
-
     def compare(self, stream: str, row: RowLike, other: RowLike) -> Comparison:
         """Compare what two rows of a stream were made from.
 
@@ -332,34 +147,6 @@ class Provenance:
             QueryError: It cannot be told which rows are meant.
         """
         return compare(self.backward(stream, row), self.backward(stream, other))
-
-    def alive(self, stream: str, limit: int | None = _LIMIT) -> Rows:
-        """Find the rows of a stream that may still take part in results.
-
-        Of a source, the store keeps the rows that contributed to a result.
-
-        Args:
-            stream: The stream.
-            limit: At most so many rows; None for all. `Rows.total` has the number there are.
-
-        Raises:
-            UnknownStreamError: The store has no such stream.
-            QueryError: The stream is a named frame inside a query.
-        """
-        return self._by_status(stream, limit, is_expired=False)
-
-    def expired(self, stream: str, limit: int | None = _LIMIT) -> Rows:
-        """Find the rows of a stream that can take part in nothing more.
-
-        Args:
-            stream: The stream.
-            limit: At most so many rows; None for all. `Rows.total` has the number there are.
-
-        Raises:
-            UnknownStreamError: The store has no such stream.
-            QueryError: The stream is a named frame inside a query.
-        """
-        return self._by_status(stream, limit, is_expired=True)
 
     def erase(
         self,
@@ -411,10 +198,6 @@ class Provenance:
         copies = erase_content(self._store.snapshot(), found)
         return Erased(found, results, copies)
 
-    def size(self) -> Size:
-        """Say how large the store is: bytes, files, rows and edges, by query and by kind."""
-        return measure(self._store.snapshot())
-
     def openlineage(
         self, namespace: str = "clew", *, since_batch: int = 0, every: int = 100
     ) -> list[dict[str, Any]]:
@@ -464,15 +247,6 @@ class Provenance:
         from clew.query.prune import prune
 
         return prune(self._store, older_than, by=by, streams=streams, dry_run=dry_run)
-
-    def _by_status(self, stream: str, limit: int | None, *, is_expired: bool) -> Rows:
-        with self._ask(stream) as question:
-            refuse_named(question, stream)
-            rows = places_of(question, stream)
-            over = expired(horizon_of(question.snapshot), stream, rows)
-            found = rows.filter(over if is_expired else pc.invert(over))
-            ids = found.select(["_clew_a", "_clew_b"]).rename_columns(["a", "b"])
-            return Rows([fetch(question, stream, ids.slice(0, limit))], ids.num_rows)
 
     def graph(
         self,
@@ -741,85 +515,8 @@ class Provenance:
         node = self.pipeline(stream)
         return subscribe(node, prop, where=where, to=to, checkpoint=checkpoint, trigger=trigger)
 
-    def pipeline(self, stream: str) -> Node:
-        """Return the operator graph of the query that fills a stream.
-
-        It is the one that was handed in or that runs in this process; else it is rebuilt from the
-        store, with Spark.
-
-        Raises:
-            UnknownStreamError: The store has no such stream.
-            ReplayError: It cannot be rebuilt; the message names the step.
-        """
-        snapshot = self._store.snapshot()
-        if stream not in snapshot.streams:
-            raise UnknownStreamError(stream, tuple(snapshot.streams))
-        return self._pipeline(stream) or self._rebuilt(stream)
-
-    def _pipeline(self, stream: str) -> Node | None:
-        """Return the pipeline that fills a stream, if it was handed in or runs in this process."""
-        from clew.unfold.known import recall
-
-        known = recall(self._store.root, stream)
-        return self._pipelines.get(stream) or (known.node if known else None)
-
-    def _rebuilt(self, stream: str) -> Node:
-        """Rebuild the pipeline that fills a stream from the store; Spark is started if need be."""
-        from clew.run.session import need_spark
-
-        need_spark()
-        from clew.run.rebuilt import rebuild
-
-        node = self._pipelines[stream] = rebuild(self._store.root, stream)
-        return node
-
-    def _look_up(self, stream: str, wanted: Mapping[str, pa.Table | None]) -> None:
-        """Compute what the store lacks.
-
-        A pipeline that is not at hand is rebuilt for the rows that a question is about. Where none
-        are named, the rows of a whole stream, it is not: to start Spark for that is not what a
-        question should do by itself. What cannot be computed stays a gap of the answer, but for
-        the stream that was asked about.
-        """
-        for name, ids in wanted.items():
-            node = self._pipeline(name)
-            try:
-                node = self._rebuilt(name) if node is None and ids is not None else node
-            except ReplayError:
-                if name == stream:
-                    raise
-            if node is None:
-                continue
-            from clew.unfold.retrieve import Selection, retrieve
-
-            pairs = None
-            if ids is not None:
-                columns = [ids.column(name).to_pylist() for name in "ab"]
-                pairs = list(zip(*columns, strict=True))
-            retrieve(self._store.root, name, node, Selection(ids=pairs))
-
-    def _look(self, stream: str, ids: pa.Table) -> Content | None:
-        """Look up rows on the way of an earlier answer; None once the store is closed."""
-        if self._is_closed:
-            return None
-        with self._ask(stream) as question:
-            return content_of(question, stream, ids)
-
-    def close(self) -> None:
-        """Stop following queries, and free what the store holds in memory."""
-        self._is_closed = True
-        with self._following:
-            graphs = list(self._graphs.values())
-            self._graphs.clear()
-        for graph in graphs:
-            graph.stop()
-        self._engine.close()
-
     def __enter__(self) -> Provenance:
         return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         names = ", ".join(self._store.snapshot().streams)
@@ -829,20 +526,6 @@ class Provenance:
         from clew.notebook import provenance_page
 
         return provenance_page(self)
-
-    @contextmanager
-    def _ask(self, stream: str) -> Iterator[Question]:
-        snapshot = self._store.snapshot()
-        if stream not in snapshot.streams:
-            raise UnknownStreamError(stream, tuple(snapshot.streams))
-        try:
-            with self._engine.session() as session:
-                yield Question(snapshot, self._engine, self._edges, session)
-        except StoreError:
-            # What was read before may be out of date as well.
-            self._store.forget()
-            self._engine.restart()
-            raise
 
     def _trace(
         self,

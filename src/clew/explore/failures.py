@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("clew.explore")
 _T = TypeVar("_T")
-_ATTEMPTS = 3
+_ATTEMPTS = 5
 
 KINDS: tuple[tuple[type[ClewError], int, str], ...] = (
     (UnknownStreamError, 404, "unknown_stream"),

@@ -249,7 +249,30 @@ def _translate(error: duckdb.Error) -> StoreError:
     text = str(error).strip()
     missing = re.search(r'No files found that match the pattern "(.*)"', text)
     missing = missing or re.search(r'Cannot open file "(.*)": No such file', text)
-    return vanished(missing[1]) if missing else _damaged(text.splitlines()[0])
+    if missing:
+        return vanished(missing[1])
+    named = re.search(r'file "([^"]*\.parquet)"', text)
+    if named and _is_sound(named[1]):
+        return _replaced(named[1])
+    return _damaged(text.splitlines()[0])
+
+
+def _is_sound(path: str) -> bool:
+    """Tell whether all of a file can be read."""
+    try:
+        for part in pq.ParquetFile(path).iter_batches():
+            del part
+    except (OSError, pa.ArrowException):
+        return False
+    return True
+
+
+def _replaced(path: str) -> StoreChangedError:
+    """Say that a file was another one when DuckDB had read its beginning."""
+    return StoreChangedError(
+        f"a file of the store was replaced while it was read: `{path}`. Content in it was erased "
+        "meanwhile.\n\nAsk again."
+    )
 
 
 def _damaged(why: str) -> StoreError:

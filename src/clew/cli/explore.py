@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
-from clew.cli.parser import add_command, whole_number
+from clew.cli.output import print_json
+from clew.cli.parser import add_command, add_json, whole_number
 from clew.exceptions import ClewError
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ def add(commands: Any) -> None:
         "--token", metavar="TEXT", help="what a browser must know to be answered (default: made)"
     )
     parser.add_argument("--no-browser", action="store_true", help="do not open a browser")
+    add_json(parser)
 
 
 def _explore(provenance: Provenance, options: argparse.Namespace) -> None:
@@ -57,5 +60,14 @@ def _explore(provenance: Provenance, options: argparse.Namespace) -> None:
         port=options.port,
         token=options.token,
         browser=not options.no_browser,
-        say=lambda line: print(line, flush=True),
+        say=_say_json if options.json else _say,
     )
+
+
+def _say(path: str, address: str) -> None:
+    print(f"{path} is shown at {address} (Ctrl-C ends)", flush=True)
+
+
+def _say_json(path: str, address: str) -> None:
+    print_json({"path": path, "address": address})
+    sys.stdout.flush()

@@ -49,7 +49,7 @@ def serve(
     port: int | None = None,
     token: str | None = None,
     browser: bool = True,
-    say: Callable[[str], None] = print,
+    say: Callable[[str, str], None],
 ) -> None:
     """Show a store until interrupted.
 
@@ -59,7 +59,7 @@ def serve(
         port: The port; a free one with 0.
         token: The token; made where one is needed and none is given.
         browser: Open the page in a browser.
-        say: Called with the line that holds the address.
+        say: Called with the store's path and the address, once it answers.
 
     Raises:
         ClewError: The port is taken, or the host is not one of this machine.
@@ -72,7 +72,7 @@ def serve(
         address = _address(host, bound.getsockname()[1], token)
 
         def ready() -> None:
-            say(f"{provenance.path} is shown at {address} (Ctrl-C ends)")
+            say(provenance.path, address)
             if browser and _has_screen():
                 threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 

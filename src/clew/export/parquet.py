@@ -5,9 +5,6 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -18,6 +15,9 @@ _AT_ONCE = 100_000
 
 def parquet(trace: Trace) -> Iterator[bytes]:
     """Write the rows at the ends of the answer, with the columns of `Trace.to_arrow`."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     table = trace.to_arrow()
     pieces = _Pieces()
     with pq.ParquetWriter(pa.PythonFile(pieces, "w"), table.schema, compression="zstd") as writer:

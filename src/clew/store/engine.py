@@ -252,7 +252,8 @@ def _translate(error: duckdb.Error) -> StoreError:
     if missing:
         return vanished(missing[1])
     named = re.search(r'file "([^"]*\.parquet)"', text)
-    if named and _is_sound(named[1]):
+    is_refused = isinstance(error, duckdb.PermissionException)
+    if named and not is_refused and _is_sound(named[1]):
         return _replaced(named[1])
     return _damaged(text.splitlines()[0])
 

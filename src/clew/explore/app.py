@@ -20,6 +20,9 @@ from clew.explore.watch import Watcher
 from clew.version import __version__
 
 if TYPE_CHECKING:
+    from starlette.responses import Response
+    from starlette.types import Scope
+
     from clew.query.provenance import Provenance
 
 PAGE = Path(__file__).parent / "page"
@@ -88,6 +91,15 @@ def _add_events(app: FastAPI) -> None:
         return StreamingResponse(told, media_type="text/event-stream")
 
 
+class _Files(StaticFiles):
+    """The page's files, which a browser may keep for a minute: they change with a release."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        response = await super().get_response(path, scope)
+        response.headers["Cache-Control"] = "private, max-age=60"
+        return response
+
+
 def _add_page(app: FastAPI) -> None:
     @app.get("/", include_in_schema=False)
     def index() -> FileResponse:
@@ -97,4 +109,4 @@ def _add_page(app: FastAPI) -> None:
             raise RefusedError(404, "no_page", text)
         return FileResponse(page, headers={"Cache-Control": "no-cache"})
 
-    app.mount("/static", StaticFiles(directory=PAGE, check_dir=False), name="static")
+    app.mount("/static", _Files(directory=PAGE, check_dir=False), name="static")

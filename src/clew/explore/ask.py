@@ -181,13 +181,10 @@ def trace_of(
     key = (provenance.path, direction, stream, row, tuple(scope or ()), intermediate)
 
     def asked() -> Trace:
-        # A page asks for an answer, its drawing and its timeline: one trace serves them all.
         state = provenance.about().state
-        known = _TRACES.find((state, *key))
-        if known is None:
-            known = ask(stream, row, scope or None, intermediate=intermediate)
-            _TRACES.keep((state, *key), known)
-        return known
+        return _TRACES.get(
+            (state, *key), lambda: ask(stream, row, scope or None, intermediate=intermediate)
+        )
 
     return again_if_stale(asked)
 

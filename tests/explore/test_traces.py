@@ -19,7 +19,8 @@ class Answer:
 
 
 def test_those_who_ask_meanwhile_get_the_answer_of_the_first() -> None:
-    traces, answer = Traces(), Answer()
+    traces = Traces()
+    answer: Any = Answer()
     begun, go_on = threading.Event(), threading.Event()
     asked: list[int] = []
 
@@ -42,7 +43,8 @@ def test_those_who_ask_meanwhile_get_the_answer_of_the_first() -> None:
 
 
 def test_a_question_that_failed_is_asked_anew() -> None:
-    traces, answer = Traces(), Answer()
+    traces = Traces()
+    answer: Any = Answer()
 
     def fail() -> Any:
         raise LookupError
@@ -50,4 +52,4 @@ def test_a_question_that_failed_is_asked_anew() -> None:
     with pytest.raises(LookupError):
         traces.get("key", fail)
 
-    assert traces.get("key", lambda: answer) is answer  # type: ignore[arg-type,return-value]
+    assert traces.get("key", lambda: answer) is answer

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clew.cli.output import HINT, limit_of, print_json, print_lines
+from clew.cli.output import HINT, limit_of, print_answer, print_json, print_limited, print_lines
 from clew.cli.parser import (
     add_command,
     add_json,
@@ -81,24 +81,18 @@ def _chosen(provenance: Provenance, options: argparse.Namespace, limit: int | No
 
 def _about(provenance: Provenance, options: argparse.Namespace) -> None:
     about = provenance.about()
-    if options.json:
-        print_json(about.to_dict())
-    else:
-        print_lines(about.lines())
+    print_answer(about, options)
 
 
 def _flow(provenance: Provenance, options: argparse.Namespace) -> None:
     flow = provenance.flow()
-    if options.json:
-        print_json(flow.to_dict())
-    else:
-        print_lines(flow.lines())
+    print_answer(flow, options)
 
 
 def _trace(provenance: Provenance, options: argparse.Namespace) -> None:
     ask = provenance.backward if options.direction == "backward" else provenance.forward
     trace = ask(options.stream, options.row, options.scope, intermediate=options.intermediate)
-    _print_trace(trace, options)
+    print_limited(trace, options)
 
 
 def _export(provenance: Provenance, options: argparse.Namespace) -> None:
@@ -143,14 +137,6 @@ def _written(trace: Trace, options: argparse.Namespace) -> dict[str, Any]:
         "exactness": trace.exactness,
         "complete": trace.complete,
     }
-
-
-def _print_trace(trace: Trace, options: argparse.Namespace) -> None:
-    limit = limit_of(options)
-    if options.json:
-        print_json(trace.to_dict(limit))
-    else:
-        print_lines(trace.lines(limit, HINT))
 
 
 def _add_streams(commands: Any) -> None:

@@ -7,8 +7,8 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from clew.cli.output import HINT, limit_of, print_json, print_lines
-from clew.cli.parser import ROW_HELP, add_command, add_json, add_limit, add_pipeline
+from clew.cli.output import print_limited
+from clew.cli.parser import add_command, add_json, add_limit, add_pipeline, add_row
 
 if TYPE_CHECKING:
     import argparse
@@ -26,18 +26,12 @@ def add(commands: Any) -> None:
 
 def _compare(provenance: Provenance, options: argparse.Namespace) -> None:
     found = provenance.compare(options.stream, options.row, options.other)
-    if options.json:
-        print_json(found.to_dict(limit_of(options)))
-    else:
-        print_lines(found.lines(limit_of(options), HINT))
+    print_limited(found, options)
 
 
 def _influence(provenance: Provenance, options: argparse.Namespace) -> int:
     found = provenance.influence(options.stream, options.row, options.column, options.value)
-    if options.json:
-        print_json(found.to_dict(limit_of(options)))
-    else:
-        print_lines(found.lines(limit_of(options), HINT))
+    print_limited(found, options)
     return 0 if found.why is None else 1
 
 
@@ -46,10 +40,7 @@ def _minimize(provenance: Provenance, options: argparse.Namespace) -> None:
         found = provenance.minimize(
             options.stream, options.row, options.condition, progress=_show_search, stop=stop
         )
-    if options.json:
-        print_json(found.to_dict(limit_of(options)))
-    else:
-        print_lines(found.lines(limit_of(options), HINT))
+    print_limited(found, options)
 
 
 def _show_search(done: int, tests: int, size: int) -> None:
@@ -86,8 +77,7 @@ def _add_compare(commands: Any) -> None:
         "find the source rows that two results share, and those that they do not",
         "clew compare prov/ stopped car=7 car=8",
     )
-    parser.add_argument("stream", metavar="STREAM", help="the stream of both rows")
-    parser.add_argument("row", metavar="ROW", help=ROW_HELP)
+    add_row(parser, "both rows")
     parser.add_argument("other", metavar="OTHER", help="the row to compare it with, named likewise")
     add_pipeline(parser)
     add_limit(parser)
@@ -102,8 +92,7 @@ def _add_influence(commands: Any) -> None:
         "rank the source rows of a result by how much of its value they carry",
         "clew influence prov/ hourly meter=south --column kwh",
     )
-    parser.add_argument("stream", metavar="STREAM", help="the stream of the result")
-    parser.add_argument("row", metavar="ROW", help=ROW_HELP)
+    add_row(parser, "the result")
     parser.add_argument(
         "--column", metavar="NAME", help="the column of the result (default: an aggregate)"
     )
@@ -125,8 +114,7 @@ def _add_minimize(commands: Any) -> None:
         "find the fewest source rows of a result that still produce it",
         'clew minimize prov/ hourly meter=south --condition "kwh > 100"',
     )
-    parser.add_argument("stream", metavar="STREAM", help="the stream of the result")
-    parser.add_argument("row", metavar="ROW", help=ROW_HELP)
+    add_row(parser, "the result")
     parser.add_argument(
         "--condition",
         metavar="SQL",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from clew.cli.output import print_json, print_lines
+from clew.cli.output import print_answer
 from clew.cli.parser import add_command, add_json, add_pipeline, add_question, whole_number
 
 if TYPE_CHECKING:
@@ -22,18 +22,12 @@ def add(commands: Any) -> None:
 
 def _draw(provenance: Provenance, options: argparse.Namespace) -> None:
     found = _trace(provenance, options).drawing(options.limit, options.depth, options.expand)
-    if options.json:
-        print_json(found.to_dict())
-    else:
-        print_lines(found.lines())
+    print_answer(found, options)
 
 
 def _timeline(provenance: Provenance, options: argparse.Namespace) -> None:
     found = _trace(provenance, options).timeline(options.limit)
-    if options.json:
-        print_json(found.to_dict())
-    else:
-        print_lines(found.lines())
+    print_answer(found, options)
 
 
 def _trace(provenance: Provenance, options: argparse.Namespace) -> Trace:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from clew.cli.output import print_json, print_lines, tell
+from clew.cli.output import print_answer, tell
 from clew.cli.parser import STORE, add_command, add_json
 
 if TYPE_CHECKING:
@@ -22,30 +22,21 @@ def add(commands: Any) -> None:
 
 def _size(provenance: Provenance, options: argparse.Namespace) -> None:
     size = provenance.size()
-    if options.json:
-        print_json(size.to_dict())
-    else:
-        print_lines(size.lines())
+    print_answer(size, options)
 
 
 def _prune(provenance: Provenance, options: argparse.Namespace) -> None:
     done = provenance.prune(
         options.older_than, by=options.by, streams=options.stream, dry_run=options.dry_run
     )
-    if options.json:
-        print_json(done.to_dict())
-    else:
-        print_lines(done.lines())
+    print_answer(done, options)
 
 
 def _doctor(options: argparse.Namespace) -> int:
     from clew.doctor import check
 
     health = check(options.path, spark=options.spark, progress=tell)
-    if options.json:
-        print_json(health.to_dict())
-    else:
-        print_lines(health.lines())
+    print_answer(health, options)
     return 0 if health.ok else 1
 
 

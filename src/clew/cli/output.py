@@ -7,7 +7,7 @@ import re
 import shutil
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from clew.query import show
 
@@ -29,9 +29,46 @@ _STYLES: dict[show.Part, str] = {
 }
 
 
+class Answer(Protocol):
+    """What shows itself to people and to programs."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answer as plain data."""
+
+    def lines(self) -> list[show.Line]:
+        """Show the answer as text."""
+
+
+class LongAnswer(Protocol):
+    """What shows so many of its rows and says how many are left out."""
+
+    def to_dict(self, limit: int | None = None) -> dict[str, Any]:
+        """Return the answer as plain data."""
+
+    def lines(self, limit: int | None = ..., hint: str = ...) -> list[show.Line]:
+        """Show the answer as text."""
+
+
 def print_json(value: dict[str, Any], *, paged: bool = True) -> None:
     """Print plain data as JSON."""
     put(json.dumps(value, indent=2), paged=paged)
+
+
+def print_answer(answer: Answer, options: argparse.Namespace) -> None:
+    """Print an answer as the options say: for people, or as JSON."""
+    if options.json:
+        print_json(answer.to_dict())
+    else:
+        print_lines(answer.lines())
+
+
+def print_limited(answer: LongAnswer, options: argparse.Namespace) -> None:
+    """Print an answer as the options say, with as many rows as they say."""
+    limit = limit_of(options)
+    if options.json:
+        print_json(answer.to_dict(limit))
+    else:
+        print_lines(answer.lines(limit, HINT))
 
 
 def print_lines(lines: Sequence[show.Line], *, paged: bool = True) -> None:

@@ -61,10 +61,15 @@ def add_command(
     return parser
 
 
+def add_row(parser: Any, what: str = "the row") -> None:
+    """Add the arguments that name a row."""
+    parser.add_argument("stream", metavar="STREAM", help=f"the stream of {what}")
+    parser.add_argument("row", metavar="ROW", help=ROW_HELP)
+
+
 def add_question(parser: Any) -> None:
     """Add the options that name a row and how far to go from it."""
-    parser.add_argument("stream", metavar="STREAM", help="the stream of the row")
-    parser.add_argument("row", metavar="ROW", help=ROW_HELP)
+    add_row(parser)
     parser.add_argument(
         "--scope",
         metavar="STREAM",

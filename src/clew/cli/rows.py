@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from clew.cli.output import HINT, limit_of, print_json, print_lines
-from clew.cli.parser import ROW_HELP, add_command, add_json, add_limit
+from clew.cli.output import HINT, limit_of, print_answer, print_json, print_lines
+from clew.cli.parser import add_command, add_json, add_limit, add_row
 
 if TYPE_CHECKING:
     import argparse
@@ -21,10 +21,7 @@ def add(commands: Any) -> None:
 
 def _status(provenance: Provenance, options: argparse.Namespace) -> None:
     found = provenance.expiry(options.stream, options.row)
-    if options.json:
-        print_json(found.to_dict())
-    else:
-        print_lines(found.lines())
+    print_answer(found, options)
 
 
 def _erase(provenance: Provenance, options: argparse.Namespace) -> None:
@@ -46,8 +43,7 @@ def _add_status(commands: Any) -> None:
         "say whether a row may still take part in results, and until when",
         "clew status prov/ reports part-0.parquet:17",
     )
-    parser.add_argument("stream", metavar="STREAM", help="the stream of the row")
-    parser.add_argument("row", metavar="ROW", help=ROW_HELP)
+    add_row(parser)
     add_json(parser)
 
 
@@ -59,8 +55,7 @@ def _add_erase(commands: Any) -> None:
         "take the content of a row out of the store and list its results",
         "clew erase prov/ reports part-0.parquet:17 --wait",
     )
-    parser.add_argument("stream", metavar="STREAM", help="the stream of the row")
-    parser.add_argument("row", metavar="ROW", help=ROW_HELP)
+    add_row(parser)
     parser.add_argument("--wait", action="store_true", help="wait until the row is expired")
     parser.add_argument(
         "--timeout", metavar="SECONDS", type=float, help="wait so many seconds at most"

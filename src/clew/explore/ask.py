@@ -131,7 +131,8 @@ def influence(
 ) -> JSONResponse:
     """Rank the source rows of a result by how much of its value they carry."""
     # A page asks for this by itself: Spark is not started for it.
-    found = again_if_stale(lambda: provenance.influence(stream, row, column, value, replay=False))
+    trace = trace_of(provenance, "backward", stream, row, None, intermediate=False)
+    found = again_if_stale(lambda: trace.influence(column, value, replay=False))
     return answer(found.to_dict(limit))
 
 

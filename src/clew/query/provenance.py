@@ -421,9 +421,28 @@ class Provenance(Listing):
             RowNotFoundError: The store has no such row.
             QueryError: It cannot be told which row is meant, or there is no such column.
         """
+        trace = self.backward(stream, row, self._own_sources(stream))
+        return self._influence(trace, column, value, replay=replay)
+
+    def influence_of(
+        self, trace: Trace, column: str | None, value: str | None, *, replay: bool
+    ) -> Influence:
+        """Find the source rows that carry most of a traced result's value; see `influence`."""
+        own = self._own_sources(trace.stream)
+        if trace.scope is not None or own is not None or self._has_more_than_sources(trace):
+            row = one_of(trace).id
+            return self.influence(trace.stream, row, column, value, replay=replay)
+        return self._influence(trace, column, value, replay=replay)
+
+    def _has_more_than_sources(self, trace: Trace) -> bool:
+        snapshot = self._store.snapshot()
+        return any(snapshot.writer(name) is not None for name in trace.rows.streams)
+
+    def _influence(
+        self, trace: Trace, column: str | None, value: str | None, *, replay: bool
+    ) -> Influence:
         from clew.query.influence import influence
 
-        trace = self.backward(stream, row, self._own_sources(stream))
         without_each = self._without_each if replay else _not_again
         return influence(self._store.root, trace, without_each, column, value)
 

@@ -233,12 +233,15 @@ class Trace:
         known = {} if self._when is None else self._when(self.rows, limit)
         return [{**row.to_dict(), **_until(known.get(row.id))} for row in rows]
 
-    def influence(self, column: str | None = None, value: str | None = None) -> Influence:
+    def influence(
+        self, column: str | None = None, value: str | None = None, *, replay: bool = True
+    ) -> Influence:
         """Find the source rows that carry most of the result's value; see `prov.influence`.
 
         Args:
             column: The column of the result; one that an aggregate makes if left out.
             value: The column of the source rows that is aggregated; by default the pipeline says.
+            replay: Run the query again, with Spark, where the rows' own values do not tell.
 
         Raises:
             QueryError: The trace is not of one result, or there is no such column.
@@ -249,7 +252,7 @@ class Trace:
                 " `prov.backward(stream, row).influence()`."
             )
             raise QueryError(msg)
-        return self._asked.influence(self.stream, one_of(self).id, column, value)
+        return self._asked.influence_of(self, column, value, replay=replay)
 
     def to_prov(self, form: ProvForm = "prov-json") -> str:
         """Return the answer as W3C PROV: rows are entities, queries are activities.

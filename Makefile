@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 BENCH := $(VENV)/.bench
 
 .DEFAULT_GOAL := help
-.PHONY: help demo explorer bench-explorer test test-kafka test-browser check prove bench-backward bench-overhead bench-live bench-keys bench-reduce clean
+.PHONY: help demo explorer bench-explorer test test-kafka test-browser check fuzz prove bench-backward bench-overhead bench-live bench-keys bench-reduce clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -43,6 +43,9 @@ check: $(READY) ## format, lint, types
 	@$(RUN) ruff format --check .
 	@$(RUN) ruff check .
 	@$(RUN) mypy
+
+fuzz: $(READY) ## feed damaged edges, PROV, conditions and stores to what reads them; SECONDS=60 for all together, SEED=1 for the same again
+	@PYTHONPATH=tests $(RUN) python -m fuzz --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED))
 
 prove: $(READY) ## prove answers against models, papers and real data; QUICK=1 for a sample
 	@$(RUN) python tests/prove.py $(if $(QUICK),--quick)

@@ -44,7 +44,7 @@ _LONG = 1 << 63
 def make_store(root: Path, batches: int, edges: int, seed: int) -> tuple[list[RowId], list[RowId]]:
     """Make a store; return some of its sink rows and of its source rows."""
     rng = random.Random(seed)
-    put_json(root / "clew.json", {"format": 1, "created": "2026-01-01T00:00:00Z", "clew": "0.1.0"})
+    put_json(root / "clew.json", {"format": 2, "created": "2026-01-01T00:00:00Z", "clew": "0.1.0"})
     put_json(root / "streams/reports.json", {"name": "reports", "kind": "source"})
     graph = {
         "nodes": [

@@ -20,6 +20,7 @@ from clew.frame.trace import trace
 from clew.store.layout import batches_folder, read_json
 from clew.unfold.retrieve import Selection, retrieve
 from clew.unfold.stage import Stage
+from clew.unfold.versions import Versions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -139,7 +140,7 @@ def start(frame: TracedFrame, capture: str, folder: Path) -> StreamingQuery:
 
 def retrieve_some(frame: TracedFrame, root: Path, selection: Selection) -> int:
     """Find the rows behind some results; return how many results those are."""
-    return retrieve(root, _SINK, frame.node, selection)
+    return retrieve(root, _SINK, Versions(root, _SINK, frame.node), selection)
 
 
 def edge_bytes(root: Path) -> int:

@@ -18,13 +18,26 @@ os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
 logging.getLogger("DataFrameQueryContextLogger").disabled = True
 
 
-def make_session(scratch: Path, cores: int = 2) -> SparkSession:
+_SHORT = "-XX:TieredStopAtLevel=1"
+
+
+def make_session(scratch: Path, cores: int = 2, *, long: bool = False) -> SparkSession:
+    """Start the session.
+
+    Args:
+        scratch: Where it keeps its files.
+        cores: How many tasks it runs at once.
+        long: It plans thousands of queries, which pays for a better compiler.
+    """
     from pyspark.sql import SparkSession
 
     session = (
         SparkSession.builder.master(f"local[{cores}]")
         .appName("clew-tests")
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.retainedJobs", "20")
+        .config("spark.ui.retainedStages", "20")
+        .config("spark.sql.ui.retainedExecutions", "20")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.default.parallelism", "2")
@@ -35,8 +48,10 @@ def make_session(scratch: Path, cores: int = 2) -> SparkSession:
         # Tests are short: a simple compiler and collector start faster.
         .config(
             "spark.driver.extraJavaOptions",
-            "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m",
+            f"{'' if long else _SHORT} -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m",
         )
+        # PySpark tells Spark from which line of the caller's each column comes.
+        .config("spark.python.sql.dataFrameDebugging.enabled", str(not long).lower())
         .config("spark.local.dir", str(scratch / "local"))
         .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
         .config("spark.sql.adaptive.enabled", "false")

@@ -22,6 +22,7 @@ def test_the_public_names_are_pinned() -> None:
     assert clew.__all__ == [
         "ClewError",
         "Edge",
+        "Limits",
         "Provenance",
         "Reduction",
         "RowId",
@@ -103,7 +104,7 @@ def test_asking_needs_no_spark() -> None:
 
 
 LAYERS = [
-    {"exceptions", "model", "steps", "version"},
+    {"exceptions", "limits", "model", "steps", "version"},
     {"graph"},
     {"capture", "sources", "windows"},
     {"operators"},

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ClewError",
     "Edge",
+    "Limits",
     "Provenance",
     "Reduction",
     "RowId",
@@ -46,6 +47,7 @@ __all__ = [
 
 _FROM = {
     "Edge": ("clew.model", "Edge"),
+    "Limits": ("clew.limits", "Limits"),
     "Provenance": ("clew.query.provenance", "Provenance"),
     "Reduction": ("clew.reduce.stream", "Reduction"),
     "RowId": ("clew.model", "RowId"),

@@ -29,7 +29,10 @@ runs a callback elsewhere, so each one can be rebuilt from its positional argume
     │   └── StoreConflictError      (ValueError) two things of one name
     ├── EmitError                   (OSError) while a job publishes events
     └── QueryError                  while a question is answered
+        ├── LimitError              (RuntimeError) a question that takes more than it may
         ├── ReplayError             (RuntimeError) what a replay needs is not there, or differs
+        │   ├── SourceChangedError  a source is not as the query read it
+        │   └── OtherVersionError   a batch ran with a version of its query that is not at hand
         ├── UnknownStreamError      (LookupError)
         └── RowNotFoundError        (LookupError)
 """
@@ -260,8 +263,69 @@ class QueryError(ClewError):
     """A question about provenance cannot be answered."""
 
 
+class LimitError(QueryError, RuntimeError):
+    """A question takes more than it may, and was ended."""
+
+    def __init__(self, limit: str, allowed: str, instead: str) -> None:
+        super().__init__(limit, allowed, instead)
+        self.limit = limit
+        self.allowed = allowed
+        self.instead = instead
+
+    def __str__(self) -> str:
+        advice = f"{self.instead[:1].upper()}{self.instead[1:]}"
+        return (
+            f"the question needs more than the {self.allowed} that it may take, so it was ended "
+            f"without an answer.\n\n{advice}.\n\nMore: docs/reference/limits.md"
+        )
+
+
 class ReplayError(QueryError, RuntimeError):
     """A replay lacks what it needs, or gives something else than the query did."""
+
+
+class SourceChangedError(ReplayError):
+    """A source is not as the query read it, so nothing may be computed from it again."""
+
+    def __init__(self, change: str) -> None:
+        super().__init__(change)
+        self.change = change
+
+    def __str__(self) -> str:
+        return (
+            f"a source has changed since the query read it: {self.change}. Computed from it now, "
+            "an answer would be about other rows.\n\nLeave the files of a source as they are until "
+            'results are unfolded; or use `capture="sets"`, which reads no source again.'
+        )
+
+
+class OtherVersionError(ReplayError):
+    """A batch ran with a version of its query, or with settings, that are not at hand."""
+
+    def __init__(self, root: str, stream: str, version: str | None, why: str) -> None:
+        super().__init__(root, stream, version, why)
+        self.root = root
+        self.stream = stream
+        self.version = version
+        self.why = why
+
+    @property
+    def change(self) -> str:
+        """What an answer says of a batch that has no edges because of it."""
+        return f"it ran with {self._which} of the query, which is not at hand: {self.why}"
+
+    @property
+    def _which(self) -> str:
+        return "a version" if self.version is None else f"version {self.version[:8]}"
+
+    def __str__(self) -> str:
+        return (
+            f"results of `{self.stream}` were made by {self._which} of the query, which is not at "
+            f"hand: {self.why}. Computed with another one, an answer would be about other rows."
+            "\n\nHand it in, under the settings that it ran with: "
+            f'`clew.open("{self.root}", pipelines={{"{self.stream}": frame}})`, or on the command '
+            "line `--pipeline module:function`.\n\nMore: docs/how-to/replay.md"
+        )
 
 
 class UnknownStreamError(QueryError, LookupError):

@@ -20,7 +20,9 @@ import pyarrow.parquet as pq
 from clew.capture.pointers import PointersCapture
 from clew.capture.sets import SETS, from_column
 from clew.graph.columns import ID_A, ID_B, is_hidden
-from clew.graph.node import interpret
+from clew.graph.node import interpret, with_secret
+from clew.graph.secret import UNKEYED, Secret
+from clew.store.commit import make_store, store_secret
 from clew.store.edges import EDGES as _EDGES
 from clew.store.edges import is_packed
 from clew.store.layout import BATCHES, EDGES, ROWS, UNFOLDED, quote_name, read_json, store_root
@@ -32,6 +34,7 @@ from clew.unfold.levels import Unfolding, pointers_of
 from clew.unfold.reach import reach
 from clew.unfold.replay import Wanted, replay
 from clew.unfold.tables import as_tables
+from clew.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from clew.frame.frame import TracedFrame
+    from clew.graph.node import Node
 
 _FIRST_MTIME = 1_700_000_000
 
@@ -79,6 +83,13 @@ def run_stream(
     query.awaitTermination()
 
 
+def make_alike(*stores: str | Path) -> None:
+    """Make empty stores with one secret, so that the ids in them can be compared."""
+    secret = Secret.make()
+    for each in stores:
+        make_store(store_root(str(each)), __version__, secret)
+
+
 @dataclass(frozen=True, slots=True)
 class Traced:
     """A result row, and the source rows behind it.
@@ -98,12 +109,18 @@ class Traced:
         return frozenset((s, row[label]) for s, rows in self.sources.items() for row in rows)
 
 
+def keyed(frame: TracedFrame, store: str | Path | None = None) -> Node:
+    """Return the pipeline of a frame with the secret of a store, or one that everybody knows."""
+    secret = UNKEYED if store is None else store_secret(store_root(str(store)))
+    return with_secret(frame.node, secret)
+
+
 def collect_traces(frame: TracedFrame) -> list[Traced]:
     """Run a batch frame with its annotation and return every row with its source rows.
 
     The store is not involved: this is what the query itself carries.
     """
-    return read_annotated(interpret(frame.node, SETS).df)
+    return read_annotated(interpret(keyed(frame), SETS).df)
 
 
 def stream_traces(frame: TracedFrame, checkpoint: str | Path, into: list[Traced]) -> StreamingQuery:
@@ -112,14 +129,14 @@ def stream_traces(frame: TracedFrame, checkpoint: str | Path, into: list[Traced]
     def take(rows: DataFrame, _: int) -> None:
         into.extend(read_annotated(rows))
 
-    writer = interpret(frame.node, SETS).df.writeStream.foreachBatch(take)
+    writer = interpret(keyed(frame), SETS).df.writeStream.foreachBatch(take)
     started = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
     return started.start()
 
 
 def pointed_rows(frame: TracedFrame) -> pa.Table:
     """Run a batch frame with pointers and return its rows, hidden columns included."""
-    return interpret(frame.node, PointersCapture()).df.toArrow()
+    return interpret(keyed(frame), PointersCapture()).df.toArrow()
 
 
 def stream_pointed_rows(
@@ -130,7 +147,7 @@ def stream_pointed_rows(
     def take(rows: DataFrame, _: int) -> None:
         into.append(rows.toArrow())
 
-    writer = interpret(frame.node, PointersCapture()).df.writeStream.foreachBatch(take)
+    writer = interpret(keyed(frame), PointersCapture()).df.writeStream.foreachBatch(take)
     started = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
     return started.start()
 
@@ -139,7 +156,7 @@ def unfolded_traces(
     frame: TracedFrame, rows: pa.Table, checkpoint: str | Path | None = None
 ) -> list[Traced]:
     """Follow the pointers of rows, and return every row with its source rows."""
-    node, spark = frame.node, frame.node.plain.df.sparkSession
+    node, spark = keyed(frame), frame.node.plain.df.sparkSession
     arrivals = None if checkpoint is None else read_arrivals(spark, str(checkpoint))
     annotation = pointers_of(node)
     ids = [ID_A, ID_B]
@@ -195,7 +212,7 @@ def _replayed(
 ) -> list[Traced]:
     if not rows.num_rows:
         return []
-    node, spark = frame.node, frame.node.plain.df.sparkSession
+    node, spark = keyed(frame), frame.node.plain.df.sparkSession
     arrivals = None if checkpoint is None else read_arrivals(spark, str(checkpoint))
     ids = rows.select([ID_A, ID_B]).group_by([ID_A, ID_B]).aggregate([])
     wanted = Wanted(ids.rename_columns(["a", "b"]), covers([spans], reach(node, whole=True)))

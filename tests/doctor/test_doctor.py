@@ -105,7 +105,7 @@ def test_a_sound_store_has_no_problems(tmp_path: Path) -> None:
     health = doctor.check(tmp_path)
 
     assert of(health, "files").found == "11 committed files, all readable"
-    assert of(health, "store").found == f"format 1, 4 streams, 3 batches in {tmp_path}"
+    assert of(health, "store").found == f"format 2, 4 streams, 3 batches in {tmp_path}"
     assert of(health, "query stopped").found.startswith(f"batch 1 of run {RUN} committed ")
 
 

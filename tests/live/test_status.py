@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql import functions as F
 
 import clew
 from clew.cli import main
@@ -99,6 +100,69 @@ def test_a_row_that_is_alive_is_not_erased(prov: clew.Provenance) -> None:
     assert [row["rid"] for row in prov.rows("readings", "rid = 3")] == [3]
     with pytest.raises(QueryError, match="is alive"):
         prov.erase("readings", {"rid": 3}, wait=True, timeout=0.05, every=0.01)
+
+
+def test_a_window_that_was_computed_before_the_grouping_keeps_its_rows(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    write_batches(tmp_path / "in", READINGS, ROWS[:2])
+
+    def go() -> None:
+        windows = readings(spark, tmp_path).withWatermark("ts", "10 seconds")
+        computed = windows.select(F.window("ts", "1 minute", "30 seconds").alias("w"), "kwh")
+        sums = computed.withColumnRenamed("w", "span").groupBy("span").agg(F.sum("kwh"))
+        run_stream(sums, tmp_path / "prov", "sums", checkpoint=tmp_path / "sums", capture="sets")
+
+    go()
+    with clew.open(tmp_path / "prov") as opened:
+        # The watermark is 12:01:25; 2 is at 12:00:45 and in the window from 12:00:30 on.
+        assert len(opened.forward("readings", {"rid": 2}).rows) == 1
+        assert {row["rid"] for row in opened.alive("readings")} == {2}
+        assert opened.expiry("readings", {"rid": 2}).expires == at("12:01:45")
+        with pytest.raises(QueryError, match="keeps rows for 1 min"):
+            opened.erase("readings", {"rid": 2})
+        before = {row["rid"] for row in opened.expired("readings")}
+        graph = opened.graph()
+        graph.advance()
+        labels = [e for e in elements(opened) if e["element"] == "label"]
+        assert [e["side"] for e in labels if e["stream"] == "readings"] == ["source"]
+
+        write_batches(tmp_path / "in", READINGS, ROWS[2:])
+        known = {rid: len(opened.forward("readings", {"rid": rid}).rows) for rid in before}
+        go()
+        assert len(opened.forward("readings", {"rid": 2}).rows) == 2, "it did go into another"
+        graph.advance()
+        assert not graph.verify().violations
+        assert before == {1}
+        assert known == {1: len(opened.forward("readings", {"rid": 1}).rows)}
+
+
+def test_a_row_is_not_labelled_while_another_query_reads_the_results(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    with run(spark, tmp_path, ["large"], ROWS) as opened:
+        prov, out = tmp_path / "prov", tmp_path / "out"
+        first = summed(readings(spark, tmp_path)).select(
+            F.window_time("window").alias("ts"), "meter", "kwh", "n"
+        )
+        writer = first.writeStream.provenance(str(prov), capture="sets", keep_id=True)
+        writer = writer.queryName("sums").option("checkpointLocation", str(tmp_path / "sums"))
+        writer.format("parquet").trigger(availableNow=True).start(str(out)).awaitTermination()
+        schema = spark.read.parquet(str(out)).schema
+        sums = clew.trace(
+            spark.readStream.schema(schema).parquet(str(out)), "sums", event_time="ts"
+        )
+        hours = sums.withWatermark("ts", "1 second").groupBy(F.window("ts", "1 hour"))
+        run_stream(
+            hours.agg(F.sum("kwh")), prov, "hours", checkpoint=tmp_path / "hours", capture="sets"
+        )
+
+        assert not opened.expired("readings")
+        assert "it reads what `sums` makes of it" in opened.expiry("readings", {"rid": 1}).why
+        opened.graph().advance()
+        found = [e for e in elements(opened) if e["stream"] == "readings"]
+        assert [e for e in found if e["element"] == "vertex"]
+        assert not [e for e in found if e["element"] == "label"]
 
 
 def test_erasing_a_row_leaves_its_skeleton(prov: clew.Provenance) -> None:

@@ -14,6 +14,7 @@ from clew.capture.keys import KEYS
 from clew.exceptions import AssertionsRefusedError, GraphError
 from clew.frame.frame import TracedFrame
 from clew.graph.node import interpret
+from clew.testing import keyed, make_alike
 from proof.case import Outcome, Setting, check, difference, frozen
 from properties.pipelines import build, random_data, random_spec, read_frames, write_data
 
@@ -42,7 +43,7 @@ def outcomes(setting: Setting) -> Iterator[Outcome]:
             frame = build(spec, traced)
             content: Any = "all" if seed % 3 == 0 else "first"
             recorded_streams(frame.node, "out", "all", content=content)
-            interpret(frame.node, KEYS)
+            interpret(keyed(frame), KEYS)
         except (GraphError, AssertionsRefusedError) as refused:
             print(f"  {name} is refused: {str(refused).splitlines()[0]}")
             continue
@@ -98,12 +99,16 @@ def wrong_records(
 
 def _run_all(frame: TracedFrame, streams: list[Recorded], folder: Path, content: str) -> None:
     said: dict[str, Any] = {"assertions": "all", "content": content}
+    own = {each.number: folder / f"own-{each.number}" for each in streams}
+    if not (folder / "prov").exists():
+        make_alike(folder / "prov", *(place / "prov" for place in own.values()))
     running = [_start(frame, folder, "out", said)]
     try:
         for each in streams:
             if each.node.plain.df.isStreaming:
-                place = folder / f"own-{each.number}"
-                running.append(_start(_told_apart(each), place, f"own {each.number}", {}))
+                running.append(  # noqa: PERF401 (each that began is stopped)
+                    _start(_told_apart(each), own[each.number], f"own {each.number}", {})
+                )
         for query in running:
             query.awaitTermination()
     finally:

@@ -6,7 +6,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 from proof.case import Outcome, Setting, check
-from recovery.chain import POINTS, UNFOLDING_POINTS, holdings, run, write_input
+from recovery.chain import POINTS, UNFOLDING_POINTS, holdings, make_twin, run, write_input
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,9 +18,8 @@ def outcomes(setting: Setting) -> Iterator[Outcome]:
         return  # a process for each kill; the tests have some
     calm, stormy = setting.folder / "calm", setting.folder / "stormy"
     write_input(calm, batches=len(POINTS))
-    stormy.mkdir()
-    (stormy / "in").symlink_to(calm / "in")
     assert run(calm) == "finished"
+    make_twin(calm, stormy)
     for step, nth in POINTS:
 
         def killed(step: str = step, nth: int = nth) -> str:

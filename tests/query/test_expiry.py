@@ -6,15 +6,16 @@ import datetime as dt
 import json
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from clew.cli import main
+from clew.exceptions import QueryError
 from clew.query.provenance import open_store
 from store.build import RUN, StoreBuilder, at, row
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
-
-    import pytest
 
     from clew.query.expiry import Expiry
 
@@ -114,6 +115,76 @@ def test_a_row_without_a_time_and_one_that_nobody_reads(tmp_path: Path) -> None:
         result = prov.expiry("q", {"n": 1})
     assert (result.status, result.expires) == ("expired", None)
     assert result.why == "no query that may still run reads `q`"
+
+
+def chained(folder: Path, *, read_as: str = "stopped", ends: bool = False) -> Path:
+    """Let `accidents` read the results of `stopped`, which is two minutes past all its rows."""
+    store = StoreBuilder(folder / "prov")
+    store.source("r", event_time="ts")
+    mark = int(at("09:00:00").timestamp() * 1000)
+    store.sink(
+        "stopped",
+        ["r"],
+        bounds={"r": bound(2 * MINUTE)},
+        runs=[{"run": RUN, "checkpoint": "nowhere"}],
+    )
+    store.batch(
+        "stopped",
+        0,
+        watermark_ms=mark,
+        rows={
+            "stopped": [row(1, 1, time=at("08:02:00"), n=1)],
+            "r": [row(0, 0, segment="p", time=at("08:00:00"), n=1)],
+        },
+        edges=[("stopped", 1, 1, "r", 0, 0)],
+    )
+    if read_as != "stopped":
+        store.stream(read_as, "source", identity={"kind": "clew"}, exactness="exact")
+    store.sink(
+        "accidents",
+        [read_as],
+        bounds={read_as: bound(30 * MINUTE)},
+        runs=[{"run": RUN, "checkpoint": None if ends else "nowhere"}],
+    )
+    store.batch("accidents", 0, watermark_ms=mark, rows={}, edges=[])
+    return folder / "prov"
+
+
+def test_a_row_whose_reader_has_readers_is_alive(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = chained(tmp_path)
+    why = (
+        "`accidents` may use it at any time: it reads what `stopped` makes of it, and until when "
+        "is not known"
+    )
+    with open_store(path) as prov:
+        found = prov.expiry("r", {"n": 1})
+        assert (found.status, found.expires, found.query) == ("alive", None, "accidents")
+        assert found.why == why
+        assert prov.status("r", {"n": 1}) == "alive"
+        assert prov.forward("r", {"n": 1}).status == "alive"
+        assert (len(prov.alive("r")), len(prov.expired("r"))) == (1, 0)
+        with pytest.raises(QueryError, match="is alive") as refused:
+            prov.erase("r", {"n": 1})
+        assert why in str(refused.value)
+        # Nobody reads the results of `accidents`, and it is past those of `stopped`.
+        assert prov.expiry("stopped", {"n": 1}).status == "expired"
+    assert main(["erase", str(path), "r", "n=1"]) == 1
+    assert why in capsys.readouterr().err
+    assert main(["status", str(path), "r", "n=1"]) == 0
+    assert capsys.readouterr().out == f"alive, more results may follow\n{why}\n"
+
+
+def test_results_that_are_read_under_another_name_may_be_those_of_any_query(tmp_path: Path) -> None:
+    with open_store(chained(tmp_path, read_as="stops")) as prov:
+        assert prov.expiry("r", {"n": 1}).query == "accidents"
+        assert prov.status("r", {"n": 1}) == "alive"
+
+
+def test_a_query_behind_another_that_has_ended_holds_nothing(tmp_path: Path) -> None:
+    with open_store(chained(tmp_path, ends=True)) as prov:
+        assert prov.status("r", {"n": 1}) == "expired"
 
 
 def test_the_command_line_says_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

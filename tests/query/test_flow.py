@@ -42,9 +42,12 @@ def test_a_sink_says_how_far_its_query_is(road: Provenance) -> None:
 
 def test_the_bound_the_lag_and_what_has_no_bound_are_shown(tmp_path: Path) -> None:
     builder = StoreBuilder(tmp_path)
-    bounds = {"a": {"micros": 90_000_000, "why": []}, "b": {"micros": 30_000_000, "why": []}}
+    known: dict[str, object] = {"waits": True, "by_arrival": False, "why": []}
+    bounds = {"a": {"micros": 90_000_000, **known}, "b": {"micros": 30_000_000, **known}}
     builder.sink("bounded", ["a", "b"], bounds=bounds)
-    builder.sink("open", ["a"], bounds={"a": {"micros": None, "why": ["a join without a time"]}})
+    builder.sink(
+        "open", ["a"], bounds={"a": {**known, "micros": None, "why": ["a join without a time"]}}
+    )
     builder.batch("bounded", 0, watermark="2025-12-31T23:59:00.000000Z")
 
     with open_store(builder.root) as prov:

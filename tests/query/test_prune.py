@@ -322,7 +322,13 @@ def test_recorded_rows_keep_their_numbers(tmp_path: Path) -> None:
         file = f"assertions/s/{RUN}-{n:010d}-{n:010d}/s/keys-0.parquet"
         rows = [{**row(10 * n + i, 1), "delay": 0} for i in range(2)]
         builder._put_table(file, keys_table(rows))
-        record = {"writer": "s", "run": RUN, "first": n, "last": n, "committed": f"{n}"}
+        record = {
+            "writer": "s",
+            "run": RUN,
+            "first": n,
+            "last": n,
+            "committed": f"2026-01-01T00:00:0{n}Z",
+        }
         kept = {"s": {"rows": 2, "files": [file], "copies": []}}
         builder.put(f"asserted/s/{RUN}-{n:010d}-{n:010d}.json", {**record, "streams": kept})
     from query.aged import unfolding

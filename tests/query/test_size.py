@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from clew.query.provenance import Provenance
 
 
+NOW = "2026-01-01T08:00:00Z"
+
+
 def length_of(root: Path, *patterns: str) -> tuple[int, int]:
     files = [p for pattern in patterns for p in root.glob(pattern) if p.is_file()]
     return sum(p.stat().st_size for p in files), len(files)
@@ -78,7 +81,7 @@ def test_jobs_unfoldings_rounds_points_and_graphs_have_kinds_of_their_own(tmp_pa
     (tmp_path / file).parent.mkdir()
     original = next((tmp_path / "edges/stopped").glob("*0000/*.parquet"))
     (tmp_path / file).write_bytes(original.read_bytes())
-    said = {"files": [file], "edges": 12, "first": 0, "last": 1, "part": None, "committed": "x"}
+    said = {"files": [file], "edges": 12, "first": 0, "last": 1, "part": None, "committed": NOW}
     (tmp_path / "unfolded/stopped").mkdir(parents=True)
     (tmp_path / f"unfolded/stopped/{name}.json").write_text(json.dumps(said))
     for path in ("points/stopped/reports/0000000000/p.bin", "live/live/graph.json"):

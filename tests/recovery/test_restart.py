@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from recovery.chain import holdings, run, write_input
+from recovery.chain import holdings, make_twin, run, write_input
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,10 +18,8 @@ def test_killed_and_restarted_stream_holds_what_an_undisturbed_one_does(tmp_path
     write_input(calm)
     assert run(calm) == "finished"
 
-    # The same source rows have the same ids only at the same path, so the files are shared.
     stormy = tmp_path / "stormy"
-    stormy.mkdir()
-    (stormy / "in").symlink_to(calm / "in")
+    make_twin(calm, stormy)
     lines = [run(stormy, step, str(nth)) for step, nth in POINTS]
     lines.append(run(stormy))
 

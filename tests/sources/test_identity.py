@@ -13,7 +13,7 @@ from clew.capture.sets import SETS
 from clew.exceptions import IdentityError, SourceError
 from clew.graph.node import interpret
 from clew.sources.identity import choose_identity
-from clew.testing import all_traces, read_batches, run_stream, write_batches
+from clew.testing import all_traces, keyed, read_batches, run_stream, write_batches
 from frames import READINGS, READINGS_DDL, at, batch_traces
 
 if TYPE_CHECKING:
@@ -27,9 +27,10 @@ KAFKA = (
 )
 
 
-def ids(df: DataFrame, **options: object) -> dict[int, tuple[int, int]]:
+def ids(df: DataFrame, store: Path | None = None, **options: object) -> dict[int, tuple[int, int]]:
     """Map each row's `rid` to its id."""
-    rows = interpret(clew.trace(df, "rows", **options).node, SETS).df  # type: ignore[arg-type]
+    traced = clew.trace(df, "rows", **options)  # type: ignore[arg-type]
+    rows = interpret(keyed(traced, store), SETS).df
     return {r["rid"]: (r["_clew_a"], r["_clew_b"]) for r in rows.collect()}
 
 
@@ -71,23 +72,24 @@ def test_a_stream_gives_the_ids_that_a_batch_read_gives(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     write_readings(tmp_path / "in")
-    expected = ids(spark.read.parquet(str(tmp_path / "in")))
     readings = clew.trace(read_batches(spark, tmp_path / "in", READINGS_DDL), "readings")
 
     run_stream(readings, tmp_path / "prov", "all", checkpoint=tmp_path / "chk")
 
     rows = clew.open(str(tmp_path / "prov")).rows("readings")
+    expected = ids(spark.read.parquet(str(tmp_path / "in")), tmp_path / "prov")
     assert {r["rid"]: (r.id.a, r.id.b) for r in rows} == expected
 
 
-def test_kafka_columns_are_recognised(spark: SparkSession) -> None:
+def test_kafka_columns_are_taken_where_the_user_says_so(spark: SparkSession) -> None:
     df = spark.createDataFrame(
         [(b"k", b"v", "t", 0, 5, at("12:00:00"), 0), (b"k", b"v", "t", 1, 5, at("12:00:00"), 0)],
         KAFKA,
     )
 
-    assert str(choose_identity(df, None)) == "kafka: topic-partition, offset"
-    rows = interpret(clew.trace(df, "t").node, SETS).df.collect()
+    assert str(choose_identity(df, "kafka")) == "kafka: topic-partition, offset"
+    assert choose_identity(df, None).kind == "content", "the columns alone do not make it Kafka"
+    rows = interpret(keyed(clew.trace(df, "t", id="kafka")), SETS).df.collect()
     assert [row["_clew_b"] for row in rows] == [5, 5]
     assert rows[0]["_clew_a"] != rows[1]["_clew_a"]
     assert [row["_clew_from_t"][0]["segment"] for row in rows] == ["t-0", "t-1"]
@@ -110,7 +112,7 @@ def test_content_is_the_last_resort_and_nulls_stay_apart(spark: SparkSession) ->
     assert choose_identity(df, None).kind == "content"
     assert len(set(ids(df).values())) == 3
     no_rid = clew.trace(df.drop("rid"), "rows")
-    annotated = interpret(no_rid.node, SETS).df.collect()
+    annotated = interpret(keyed(no_rid), SETS).df.collect()
     assert len({(r["_clew_a"], r["_clew_b"]) for r in annotated}) == 2
 
 

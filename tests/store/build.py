@@ -13,6 +13,8 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from clew.store.layout import FORMAT
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
@@ -57,7 +59,9 @@ class StoreBuilder:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._clock = 0
-        self.put("clew.json", {"format": 1, "created": "2026-01-01T00:00:00Z", "clew": "0.1.0"})
+        self.put(
+            "clew.json", {"format": FORMAT, "created": "2026-01-01T00:00:00Z", "clew": "0.1.0"}
+        )
 
     def put(self, path: str, value: object) -> Path:
         """Write a JSON file so that it appears whole, as a writer does."""

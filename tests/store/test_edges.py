@@ -135,7 +135,9 @@ def test_memory_answers_for_the_snapshot_it_is_asked_about(builder: StoreBuilder
     ]
 
 
-@pytest.mark.parametrize(("setting", "limit"), [("MAX_EDGES_HELD", 3), ("MAX_EDGES_PER_BATCH", 1)])
+@pytest.mark.parametrize(
+    ("setting", "limit"), [("MAX_EDGES_HELD", 3), ("MAX_EDGES_PER_BATCH", 1), ("MAX_FILES_HELD", 1)]
+)
 def test_what_does_not_fit_in_memory_is_read_from_files(
     builder: StoreBuilder, monkeypatch: pytest.MonkeyPatch, setting: str, limit: int
 ) -> None:

@@ -96,14 +96,14 @@ def test_a_header_without_format_number_is_no_store(tmp_path: Path, header: obje
 
 
 def test_another_format_is_refused_by_number(tmp_path: Path) -> None:
-    (tmp_path / "clew.json").write_text('{"format": 2}')
+    (tmp_path / "clew.json").write_text('{"format": 1}')
 
     with pytest.raises(
-        StoreVersionError, match="has format 2; this version of clew reads"
+        StoreVersionError, match="has format 1; this version of clew reads"
     ) as error:
         layout.check_store(tmp_path)
 
-    assert (error.value.found, error.value.known) == (2, 1)
+    assert (error.value.found, error.value.known) == (1, 2)
 
 
 def test_a_damaged_header_is_named(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_a_damaged_header_is_named(tmp_path: Path) -> None:
 
 
 def test_a_store_that_may_not_be_read_is_named_with_what_to_do(tmp_path: Path) -> None:
-    (tmp_path / "clew.json").write_text('{"format": 1}')
+    (tmp_path / "clew.json").write_text('{"format": 2}')
     (tmp_path / "clew.json").chmod(0)
     # Root may read everything, so the question is asked as somebody else.
     script = (

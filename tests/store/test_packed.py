@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from clew.exceptions import StoreError
+from clew.exceptions import LimitError, StoreError
+from clew.limits import Limits, under
 from clew.store import packed as module
 from clew.store.edges import COLUMNS, EDGES
 from clew.store.packed import (
@@ -23,13 +25,13 @@ from clew.store.packed import (
     INTERVALS,
     pack,
     pack_folder,
+    read_edges,
     unpack,
     unpack_rows,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -498,3 +500,92 @@ def test_a_delta_that_needs_more_than_there_was_is_an_error() -> None:
 
     with pytest.raises(StoreError, match="does not add up"):
         unpack(packed.slice(1))
+
+
+# Sets that say they are huge
+
+
+def one_set(tmp_path: Path, **changes: object) -> str:
+    """Write a file with one set, changed in some columns."""
+    packed = pack(table_of(windows([1, 2, 3, 4, 6, 7, 8])))
+    for column, value in changes.items():
+        field = packed.schema.field(column)
+        place = packed.column_names.index(column)
+        packed = packed.set_column(place, field, pa.array([value], field.type))
+    path = tmp_path / "packed-0.parquet"
+    pq.write_table(packed, path)
+    return str(path)
+
+
+def zstd_of(size: int, content: bytes) -> bytes:
+    squeezed: bytes = pa.Codec("zstd").compress(content, asbytes=True)
+    return size.to_bytes(4, "little") + squeezed
+
+
+HUGE = 1 << 62
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"form": IDS, "hi": HUGE + 9, "count": HUGE, "payload": b"\x01\x02"},
+        {"form": DELTA, "hi": HUGE + 9, "count": HUGE, "payload": b"\x01\x02"},
+        {"form": INTERVAL, "hi": None, "count": HIGHEST, "lo": 5, "payload": None},
+        {"form": INTERVALS, "count": HUGE},
+        {"form": IDS + COMPRESSED, "payload": zstd_of((1 << 32) - 1, b"\x01" * 9)},
+        {"form": IDS, "payload": b"\xff" * 40 + b"\x01" * 6},
+        {"hi": None},
+    ],
+    ids=["ids", "delta", "interval", "intervals", "zstd", "number", "no end"],
+)
+def test_a_set_larger_than_its_bytes_is_damage_found_before_there_is_room_for_it(
+    tmp_path: Path, changes: dict[str, object]
+) -> None:
+    path = one_set(tmp_path, **changes)
+
+    with pytest.raises(StoreError, match="packed-0.parquet.*does not add up"):
+        unpack_rows(path, [0])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"form": INTERVAL, "hi": None, "count": 1 << 40, "payload": None},
+        {"form": INTERVALS, "hi": (1 << 40) + 1, "count": 1 << 40, "payload": b"\x04\x01"},
+    ],
+    ids=["interval", "intervals"],
+)
+def test_a_set_that_needs_few_bytes_is_unpacked_up_to_the_limit_of_edges(
+    tmp_path: Path, changes: dict[str, object]
+) -> None:
+    path = one_set(tmp_path, **changes)
+
+    with (
+        under(Limits(edges=1_000_000)),
+        pytest.raises(LimitError, match="more than the 1,000,000 edges"),
+    ):
+        unpack_rows(path, [0])
+
+
+def test_one_position_of_a_huge_interval_is_found_without_unpacking_it(tmp_path: Path) -> None:
+    path = one_set(tmp_path, form=INTERVAL, hi=None, count=1 << 40, payload=None)
+
+    found = unpack_rows(path, [0], np.array([0, 1 << 39, 1 << 50], np.int64))
+
+    assert edges_in(found) == [("s", 0, 0, "r", 5, 1 << 39)]
+
+
+def test_a_chain_of_deltas_is_no_longer_than_a_block() -> None:
+    first = pack(table_of(windows([1, 3, 5], [2, 4, 6])))
+    assert forms(first) == [IDS, DELTA]
+
+    with pytest.raises(StoreError, match="does not add up"):
+        unpack(first.take(pa.array([0] + [1] * BLOCK)))
+    assert unpack(first.take(pa.array([0] + [1] * (BLOCK - 1)))).num_rows == 3 * BLOCK
+
+
+def test_all_of_a_damaged_file_is_refused_by_name(tmp_path: Path) -> None:
+    path = one_set(tmp_path, count=6)
+
+    with pytest.raises(StoreError, match="packed-0.parquet.*does not add up"):
+        read_edges(Path(path))

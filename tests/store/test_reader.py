@@ -177,7 +177,7 @@ def test_a_store_without_gaps_has_none(builder: StoreBuilder) -> None:
 
 
 def test_a_batch_file_that_is_damaged_is_named(builder: StoreBuilder) -> None:
-    builder.put(f"batches/stopped/{RUN}-0000000000.json", {"committed": "2026"})
+    builder.put(f"batches/stopped/{RUN}-0000000000.json", {"committed": "2026-01-01T00:00:00Z"})
 
     with pytest.raises(StoreError, match=f"{RUN}-0000000000.json` is not as .* no 'files'"):
         Store(builder.root).snapshot()
@@ -185,7 +185,10 @@ def test_a_batch_file_that_is_damaged_is_named(builder: StoreBuilder) -> None:
 
 @pytest.mark.parametrize("path", ["../x.parquet", "/etc/x.parquet", "edges/../../x.parquet"])
 def test_files_outside_the_store_are_refused(builder: StoreBuilder, path: str) -> None:
-    builder.put(f"batches/stopped/{RUN}-0000000000.json", {"committed": "2026", "files": [path]})
+    builder.put(
+        f"batches/stopped/{RUN}-0000000000.json",
+        {"committed": "2026-01-01T00:00:00Z", "files": [path]},
+    )
 
     with pytest.raises(StoreError, match="lies outside the store"):
         Store(builder.root).snapshot()

@@ -213,7 +213,15 @@ def sums_joined(frame: Frame) -> Frame:
     return sums.join(later, F.expr(condition))
 
 
-@pytest.mark.parametrize("query", [nested, joined, sums_joined])
+def computed(frame: Frame) -> Frame:
+    """Group by windows that were computed before, and renamed since."""
+    windows = frame.withWatermark("ts", "10 seconds").select(
+        F.window("ts", "40 seconds", "20 seconds").alias("w"), "meter", "kwh"
+    )
+    return windows.withColumnRenamed("w", "span").groupBy("span", "meter").agg(F.sum("kwh"))
+
+
+@pytest.mark.parametrize("query", [nested, joined, sums_joined, computed])
 @pytest.mark.parametrize("seed", [2])
 def test_no_row_takes_part_after_it_expired(
     spark: SparkSession, tmp_path: Path, query: Callable[[Frame], Frame], seed: int

@@ -75,6 +75,40 @@ UNSETTLED: list[tuple[str, Step, str]] = [
         lambda f: summed(f.withColumn("kwh", moody()("kwh"))),
         "`withColumns` calls a function that is declared non-deterministic",
     ),
+    (
+        "upper case",
+        lambda f: summed(f.withColumn("kwh", F.expr("SPARK_PARTITION_ID()"))),
+        "`SPARK_PARTITION_ID()` gives another value",
+    ),
+    (
+        "java_method",
+        lambda f: summed(f.withColumn("meter", F.expr("java_method('java.lang.Math', 'random')"))),
+        "`java_method()` gives another value",
+    ),
+    (
+        "reflect",
+        lambda f: summed(f.withColumn("meter", F.expr("REFLECT('java.lang.Math', 'random')"))),
+        "`reflect()` gives another value",
+    ),
+    (
+        "try_reflect",
+        lambda f: summed(f.withColumn("meter", F.expr("try_reflect('java.lang.Math', 'random')"))),
+        "`try_reflect()` gives another value",
+    ),
+    (
+        "encryption with a random start",
+        lambda f: summed(
+            f.withColumn("meter", F.expr("hex(aes_encrypt(meter, '0123456789abcdef'))"))
+        ),
+        "`aes_encrypt()` gives another value",
+    ),
+    (
+        "behind many columns",
+        lambda f: summed(
+            f.withColumns({**{f"c{i}": F.col("kwh") + i for i in range(40)}, "r": F.rand()})
+        ),
+        "`rand()` gives another value",
+    ),
     ("dedup", lambda f: summed(f.dropDuplicates(["rid"])), "`dropDuplicates` on a stream keeps"),
     (
         "nested session",
@@ -107,6 +141,23 @@ def test_what_cannot_be_computed_again_is_carried(
     assert choice.why.startswith(why)
     assert refused.value.why == choice.why
     assert 'Write `capture="sets"`' in str(refused.value)
+
+
+def test_ordinary_functions_and_names_are_computed_again(readings: clew.TracedFrame) -> None:
+    frame = readings.select(
+        "ts",
+        F.col("meter").alias("meter(no)"),
+        F.regexp_replace(F.lower("meter"), "a", "b").alias("meter"),
+        F.expr("cast(kwh as decimal(10, 2)) + size(transform(array(kwh), x -> x + 1))").alias(
+            "kwh"
+        ),
+        F.to_timestamp(F.lit("2026-01-01")).alias("t"),
+        F.expr("CASE WHEN kwh IN (1, 2) THEN date_trunc('hour', ts) ELSE ts END").alias("u"),
+        F.expr("ts + interval 1 day").alias("v"),
+        F.struct("kwh").withField("x", F.lit(1)).alias("w"),
+    ).filter(F.col("kwh").between(0, 9) & F.col("`meter(no)`").isNotNull())
+
+    assert choose(summed(frame).node, "auto").why.startswith("the sources can be read again")
 
 
 def test_a_deterministic_function_is_computed_again(readings: clew.TracedFrame) -> None:

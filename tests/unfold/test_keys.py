@@ -12,7 +12,7 @@ import clew
 from clew.capture.keys import KEYS
 from clew.graph.columns import is_hidden
 from clew.graph.node import interpret
-from clew.testing import all_traces, keyed_traces, read_batches, run_stream, write_batches
+from clew.testing import all_traces, keyed, keyed_traces, read_batches, run_stream, write_batches
 from clew.unfold.around import Around, around
 from frames import READINGS, READINGS_DDL, at, scattered
 
@@ -88,7 +88,7 @@ def test_one_row_is_found_and_the_frames_on_its_way(spark: SparkSession, tmp_pat
 def test_rows_carry_an_id_and_nothing_else(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     for query in (nested, joined):
-        built = interpret(query(stream(spark, tmp_path / "in")).node, KEYS).df
+        built = interpret(keyed(query(stream(spark, tmp_path / "in"))), KEYS).df
         hidden = [f for f in built.schema.fields if is_hidden(f.name)]
         assert [f.name for f in hidden] == ["_clew_a", "_clew_b"]
         assert {type(f.dataType) for f in hidden} == {T.LongType}
@@ -120,6 +120,6 @@ def test_without_a_time_all_of_the_source_is_read(spark: SparkSession, tmp_path:
     df = spark.createDataFrame(rows, READINGS_DDL)
     frame = clew.trace(df, "readings", id=["rid"], event_time="ts").groupBy("meter").count()
 
-    traces = keyed_traces(frame, interpret(frame.node, KEYS).df.toArrow())
+    traces = keyed_traces(frame, interpret(keyed(frame), KEYS).df.toArrow())
     found = {t.values["meter"]: sorted(rid for _, rid in t.refs("rid")) for t in traces}
     assert found == {"a": [0, 2, 4], "b": [1, 3, 5]}

@@ -19,6 +19,7 @@ from clew.exceptions import CaptureRefusedError
 from clew.store.layout import EDGES, unquote_name
 from clew.testing import (
     committed_files,
+    make_alike,
     read_batches,
     read_edges,
     run_stream,
@@ -104,6 +105,7 @@ def test_named_frames_of_a_stream(
     source = clew.trace(read_batches(spark, folder, READINGS_DDL), "readings", event_time="ts")
     frame = query(source)
     assert choose(frame.node, "auto").capture == "pointers"
+    make_alike(tmp_path / "sets", tmp_path / "pointers")
     for capture in ("sets", "pointers"):
         checkpoint = tmp_path / f"chk-{capture}"
         run_stream(frame, tmp_path / capture, "out", checkpoint=checkpoint, capture=capture)
@@ -157,7 +159,6 @@ def all_duplicates(frame: Frame) -> Frame:
 
 BATCHES: list[Callable[[Frame], Frame]] = [
     mapped,
-    grouped_function,
     window_function,
     window_function_of_sums,
     all_duplicates,
@@ -171,6 +172,7 @@ def test_groups_and_partitions_of_a_batch(
     table = spark.read.schema(READINGS_DDL).parquet(folder)
     frame = query(clew.trace(table, "readings", event_time="ts"))
     assert choose(frame.node, "auto").capture == "pointers"
+    make_alike(tmp_path / "sets", tmp_path / "pointers")
     for capture in ("sets", "pointers"):
         out = frame.write.provenance(str(tmp_path / capture), name="out", capture=capture)
         out.parquet(str(tmp_path / f"out-{capture}"))
@@ -179,6 +181,17 @@ def test_groups_and_partitions_of_a_batch(
     assert len(expected) > 33, "each of 33 readings is behind some result, and some are shared"
     assert edges(tmp_path / "pointers", "out") == expected
     assert rows(tmp_path / "pointers", "out") == rows(tmp_path / "sets", "out")
+
+
+def test_rows_that_a_function_of_groups_decides_about_are_carried(
+    spark: SparkSession, folder: str
+) -> None:
+    table = spark.read.schema(READINGS_DDL).parquet(folder)
+    frame = grouped_function(clew.trace(table, "readings"))
+
+    assert choose(frame.node, "auto").capture == "sets"
+    with pytest.raises(CaptureRefusedError, match="function that gets a whole group"):
+        choose(frame.node, "pointers")
 
 
 def test_rows_chosen_by_a_window_function_are_carried(spark: SparkSession, folder: str) -> None:

@@ -16,7 +16,7 @@ from clew.graph.columns import is_hidden
 from clew.graph.node import interpret
 from clew.graph.plan import explain
 from clew.operators.aggregate import Aggregate
-from clew.testing import read_batches, write_batches
+from clew.testing import keyed, read_batches, write_batches
 from frames import READINGS, READINGS_DDL, at
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def test_off_is_the_plan_of_the_query_itself(stream: DataFrame) -> None:
 def test_aggregates_stay_generated_hash_aggregates(stream: DataFrame, capture: Capture) -> None:
     traced = nested(clew.trace(stream, "readings", event_time="ts"))
 
-    plan = physical(interpret(traced.node, capture).df)
+    plan = physical(interpret(keyed(traced), capture).df)
 
     assert plan.count("HashAggregate") == physical(nested(stream)).count("HashAggregate") > 0
     assert "ObjectHashAggregate" not in plan
@@ -82,7 +82,7 @@ def test_pointers_are_a_fixed_number_of_numbers(stream: DataFrame) -> None:
     # A row's id is its first pointer as well; a row that stands for one source row has one time.
     cases = ((readings.filter("kwh > 0"), 0, 1), (grouped, 0, 2), (joined, 2, 2))
     for frame, pointers, ends in cases:
-        built = interpret(frame.node, PointersCapture())
+        built = interpret(keyed(frame), PointersCapture())
         hidden = [f for f in built.df.schema.fields if is_hidden(f.name)]
 
         assert {type(f.dataType) for f in hidden} == {T.LongType}
@@ -102,7 +102,7 @@ def test_a_window_over_the_event_time_takes_nothing_more_into_its_state(
 
     traced = windows(clew.trace(stream, "readings", event_time="ts"))
 
-    found = computed(interpret(traced.node, capture).df)
+    found = computed(interpret(keyed(traced), capture).df)
     assert found == computed(windows(stream))
     assert set(found) == {"partial_max(kwh)", "merge_max(kwh)", "max(kwh)"}
 

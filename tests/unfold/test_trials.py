@@ -14,6 +14,7 @@ from clew.exceptions import GraphError
 from clew.graph.columns import is_hidden
 from clew.operators.source import Source
 from clew.sources.identity import KEPT_A, KEPT_B
+from clew.testing import keyed
 from clew.unfold.rerun import changed_by
 from clew.unfold.tables import as_tables
 from clew.unfold.trials import Trials, can_share
@@ -33,7 +34,7 @@ SETS = 4
 
 def with_ids(frame: clew.TracedFrame) -> Any:
     """Read the sources of a batch pipeline as tables whose rows keep their ids."""
-    node = frame.node
+    node = keyed(frame)
     names = {n.operator.origin.name for n in node.walk() if isinstance(n.operator, Source)}
     return changed_by(as_tables(node, {}), dict.fromkeys(names, lambda df: df))
 

@@ -21,16 +21,18 @@ from clew.assertions.cost import memory_cost
 from clew.assertions.keys import Batches, keys_of
 from clew.assertions.streams import recorded_streams
 from clew.capture.properties import PROPERTIES, Properties
-from clew.graph.node import interpret, rebuilt
+from clew.graph.node import interpret, rebuilt, with_secret
+from clew.graph.secret import UNKEYED
 from clew.operators.aggregate import Aggregate
 from clew.operators.join import Join
+from clew.operators.keep import shown
 from clew.operators.ordered import Ordered
 from clew.operators.source import Source
 from clew.sources.again import Again
 from clew.sources.identity import ParquetIdentity
 from clew.store.keys import put_keys
 from clew.unfold.between import between
-from clew.unfold.reach import window_size
+from clew.unfold.lead import lead
 from clew.unfold.tables import local_path
 
 if TYPE_CHECKING:
@@ -190,7 +192,8 @@ def _measured(node: Node, name: str, sample: int, folder: Path) -> dict[str, _Si
                 table = source.again.read(source.df, source.origin.schema)
             part = table.limit(sample)
             limited[each.id] = replace(source, df=part, again=Again(table=part))
-    streams = recorded_streams(rebuilt(node, limited), name, "all", content="all")
+    sampled = with_secret(rebuilt(node, limited), UNKEYED)
+    streams = recorded_streams(sampled, name, "all", content="all")
     batches = Batches(None, 0, 0)
     sizes = {}
     for stream in streams:
@@ -242,7 +245,9 @@ def _kept_seconds(node: Node) -> Iterator[float]:
         operator = each.operator
         micros: int | None = None
         if isinstance(operator, Aggregate):
-            micros = window_size(operator)
+            clock = operator.clock
+            key = None if clock is None else shown(operator.keys[clock.key])
+            micros = None if key is None else lead(each.inputs[0], key)
         elif isinstance(operator, Ordered):
             micros = operator.size_us
         elif isinstance(operator, Join) and operator.times is not None:

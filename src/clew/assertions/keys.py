@@ -12,7 +12,7 @@ from the rows of the same batches.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -22,7 +22,8 @@ from clew.capture.late import WithoutLate
 from clew.capture.latest import LATEST, begin_anew, latest
 from clew.capture.sets import content
 from clew.graph.columns import ID_A, ID_B, is_hidden, named
-from clew.graph.node import interpret
+from clew.graph.mask import masking_with
+from clew.graph.node import interpret, mask_of
 from clew.unfold.bound import bounds
 from clew.unfold.cover import Cover, Span
 from clew.unfold.reach import is_stateful
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from clew.assertions.streams import Recorded, Time
     from clew.graph.node import Annotated, Node
     from clew.unfold.arrivals import Arrivals
+    from clew.unfold.held import Held
     from clew.unfold.tables import Tables
 
 _END_OF_TIME = (1 << 62) - 1
@@ -50,11 +52,30 @@ class Batches:
         arrivals: When rows came in; None for a query over tables, which has one batch.
         first: The first.
         last: The last.
+        held: What the query's tables held.
+        seen: What was read, to be looked at again once it was computed.
     """
 
     arrivals: Arrivals | None
     first: int
     last: int
+    held: Held | None = None
+    seen: list[Tables] = field(default_factory=list)
+
+    def read(self, node: Node, covers: Mapping[str, Cover], last: int, first: int = 0) -> Tables:
+        """Read the sources as the batches did."""
+        tables = as_tables(node, covers, self.arrivals, last, first_batch=first, held=self.held)
+        self.seen.append(tables)
+        return tables
+
+    def refuse_changed(self) -> None:
+        """Refuse what was computed if a source changed meanwhile.
+
+        Raises:
+            SourceChangedError: One has.
+        """
+        for each in self.seen:
+            each.refuse_changed()
 
 
 def keys_of(
@@ -73,17 +94,16 @@ def keys_of(
     """
     own = {each.node.id: each.time for each in recorded if each.node.id != stream.node.id}
     if batches.arrivals is None:
-        return _rows(stream, as_tables(stream.node, {}), None, own, with_content=with_content)
+        tables = batches.read(stream.node, {}, batches.last)
+        return _rows(stream, tables, None, own, with_content=with_content)
     if not any(is_stateful(each) for each in stream.node.walk()):
-        tables = as_tables(
-            stream.node, {}, batches.arrivals, batches.last, first_batch=batches.first
-        )
+        tables = batches.read(stream.node, {}, batches.last, batches.first)
         return _rows(stream, tables, None, own, with_content=with_content)
     covers = _still_needed(stream.node, batches)
 
     def up_to(last: int, *, with_content: bool) -> DataFrame:
         assert batches.arrivals is not None
-        tables = as_tables(stream.node, covers, batches.arrivals, last)
+        tables = batches.read(stream.node, covers, last)
         closed = batches.arrivals.batches[last].watermark_ms * 1000
         return _rows(stream, tables, closed, own, with_content=with_content)
 
@@ -136,7 +156,8 @@ def _rows(
     ]
     if with_content:
         users = [(f.name, f.dataType) for f in built.df.schema.fields if not is_hidden(f.name)]
-        columns.append(F.expr(content(users)[0]).alias("row"))
+        with masking_with(mask_of(tables.node)):
+            columns.append(F.expr(content(users)[0]).alias("row"))
     return built.df.select(*columns)
 
 

@@ -13,15 +13,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
-from pyspark.sql import functions as F
 
 from clew.assertions.keys import Batches, keys_of
+from clew.exceptions import OtherVersionError, SourceChangedError
+from clew.graph.columns import segment_hash
+from clew.graph.node import secret_of
+from clew.graph.secret import hashing_with
+from clew.graph.settings import differing, settings_of, to_set
 from clew.operators.source import Source
 from clew.sources.again import Again
 from clew.sources.identity import ParquetIdentity
+from clew.sources.state import refuse_changed
 from clew.steps import reached
 from clew.store.collect import compute
-from clew.store.commit import Asserted, Copied, Kept, commit_asserted
+from clew.store.commit import Asserted, Copied, Kept, commit_asserted, read_stream
 from clew.store.keys import put_keys
 from clew.store.layout import (
     ASSERTIONS,
@@ -34,7 +39,9 @@ from clew.store.layout import (
     unfolding_folder,
 )
 from clew.store.lock import alone
-from clew.unfold.arrivals import kept_offsets, read_arrivals
+from clew.store.private import make_folder
+from clew.unfold.arrivals import kept_offsets, noted_tables, read_arrivals
+from clew.unfold.held import Held
 from clew.unfold.tables import is_under, local_path
 
 if TYPE_CHECKING:
@@ -97,7 +104,32 @@ class Recorder:
             if not waiting:
                 return 0
             self._clear()
+            self._refuse_other_settings()
+            return self._record_intact(waiting)
+
+    def _record_intact(self, waiting: Sequence[int]) -> int:
+        """Record batches together; apart, if a table changed between them."""
+        try:
             return self._record(waiting[0], waiting[-1])
+        except SourceChangedError:
+            if len(waiting) == 1:
+                raise
+            self._clear()
+            middle = len(waiting) // 2
+            return sum(map(self._record_intact, (waiting[:middle], waiting[middle:])))
+
+    def _refuse_other_settings(self) -> None:
+        """Refuse to compute keys under other settings than the query ran with."""
+        said = read_stream(self.root, self.writer) or {}
+        now = settings_of(self._spark)
+        settings = said.get("settings", now)
+        names = differing(settings, now)
+        if names:
+            why = (
+                f"the session has other settings than it ran with ({', '.join(names)}); write "
+                f"`{to_set(settings, names)}`"
+            )
+            raise OtherVersionError(str(self.root), self.writer, said.get("version"), why)
 
     def _clear(self) -> None:
         """Remove what a round that was never committed left behind."""
@@ -112,14 +144,17 @@ class Recorder:
         if self.checkpoint is not None:
             offsets = kept_offsets(self.root, self.writer, self.run)
             arrivals = read_arrivals(self._spark, self.checkpoint, offsets)
-        batches = Batches(arrivals, first, last)
+        noted = noted_tables(self.root, self.writer, self.run)
+        batches = Batches(arrivals, first, last, Held(noted, range(first, last + 1)))
         name = unfolding_folder(self.run, first, last)
         kept: dict[str, Kept] = {}
         for stream in self.streams:
             if stream.same_as is None or self.content == "all":
                 kept[stream.name] = self._put(stream, batches, name)
                 reached("keys written", last)
+        batches.refuse_changed()
         reached("round written", last)
+        self._refuse_other_settings()
         commit_asserted(self.root, Asserted(self.writer, self.run, first, last, kept))
         reached("round committed", last)
         return sum(each.rows for each in kept.values())
@@ -133,7 +168,7 @@ class Recorder:
         if stream.is_first:
             files = _parquet_files(stream, batches)
             if files is not None:
-                return self._copy(files, folder)
+                return self._copy(files, folder, batches)
         with_content = stream.is_first or self.content == "all"
         keys = keys_of(stream, self.streams, batches, with_content=with_content)
         # Rows with their content may be large, so those go to files right away.
@@ -151,16 +186,31 @@ class Recorder:
         draft.drop()
         return Kept(rows, files)
 
-    def _copy(self, files: Sequence[str], folder: Path) -> Kept:
+    def _copy(self, files: Sequence[str], folder: Path, batches: Batches) -> Kept:
         """Keep whole files: a row's place in its file is its id, so there is nothing to add."""
+        assert batches.arrivals is not None
+        known = batches.arrivals.states
+        states = {path: known[path] for path in files if path in known}
+        refuse_changed(states, batches.arrivals.files)
         rows, copies = 0, []
-        for number, (path, a) in enumerate(_segments(self._spark, files)):
+        for number, (path, a) in enumerate(self._segments(files)):
             target = folder / f"copy-{number}.parquet"
-            target.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(target.parent)
             shutil.copyfile(local_path(path), target)
             rows += _rows_in(target)
             copies.append(Copied(str(target.relative_to(self.root)), a, path))
+        refuse_changed(states, batches.arrivals.files)
         return Kept(rows, copies=copies)
+
+    def _segments(self, paths: Sequence[str]) -> Iterator[tuple[str, int]]:
+        """Say by which number each file goes in row ids."""
+        if not paths:
+            return
+        with hashing_with(secret_of(self.streams[0].node)):
+            number = segment_hash("path")
+        listed = self._spark.createDataFrame([(path,) for path in paths], "path string")
+        table: pa.Table = listed.selectExpr("path", f"{number} AS a").toArrow()
+        yield from zip(table["path"].to_pylist(), table["a"].to_pylist(), strict=True)
 
 
 def _parquet_files(stream: Recorded, batches: Batches) -> list[str] | None:
@@ -173,6 +223,7 @@ def _parquet_files(stream: Recorded, batches: Batches) -> list[str] | None:
         or not isinstance(source.origin.identity, ParquetIdentity)
         or not isinstance(again, Again)
         or again.folder is None
+        or source.origin.mask.hides(source.origin.schema.names)
     ):
         return None
     came = batches.arrivals.between(batches.first, batches.last).files
@@ -181,18 +232,6 @@ def _parquet_files(stream: Recorded, batches: Batches) -> list[str] | None:
     # A column may be in a folder's name, or missing in an older file: then rows are read by Spark.
     whole = all(path.startswith("file:") and names <= _columns(local_path(path)) for path in files)
     return files if whole else None
-
-
-def _segments(spark: SparkSession, paths: Sequence[str]) -> Iterator[tuple[str, int]]:
-    """Say by which number each file goes in row ids."""
-    if not paths:
-        return
-    table: pa.Table = (
-        spark.createDataFrame([(path,) for path in paths], "path string")
-        .select("path", F.xxhash64("path").alias("a"))
-        .toArrow()
-    )
-    yield from zip(table["path"].to_pylist(), table["a"].to_pylist(), strict=True)
 
 
 def _columns(path: Path) -> set[str]:

@@ -15,6 +15,8 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from clew.graph.columns import ID_A, ID_B, JSON, identify, named, own_id
+from clew.graph.mask import NOTHING, Mask
+from clew.graph.secret import hashing_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, WindowSpec
     from pyspark.sql.types import DataType, StructType
 
+    from clew.graph.secret import Secret
     from clew.sources.identity import Identity
 
 Typed = tuple["Column | str", "DataType"]
@@ -48,13 +51,24 @@ def right(column: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A source as a capture method sees it."""
+    """A source as a capture method sees it.
+
+    `secret` is that of the store, once the pipeline belongs to one; `mask` is what of its rows the
+    store does not get.
+    """
 
     name: str
     identity: Identity
     schema: StructType
     event_time: str | None
     keep_content: bool = True
+    secret: Secret | None = None
+    mask: Mask = NOTHING
+
+    def columns(self) -> tuple[str, str, str]:
+        """Return the two halves of a row's id and its segment's readable name, as SQL."""
+        with hashing_with(self.secret):
+            return self.identity.columns(self.schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +212,8 @@ class Capture(ABC):
     """
 
     name: str
+    secret: Secret | None = None
+    """What ids are hashed with where the pipeline belongs to no store; most captures need one."""
 
     def enter(self, node: int) -> None:  # noqa: B027 (most captures need not know)
         """Note which node of the graph is interpreted next."""

@@ -76,7 +76,7 @@ class IntervalsCapture(Capture):
     def derive(self, before: Annotation, by: Sequence[Typed]) -> Move:
         # Equal rows made from one row cannot be told apart, so the ids are not unique after this.
         after = replace(before, unique=False, repeats=frozenset(before.streams))
-        return Move(after, (own_id([(ID_A, _LONG), (ID_B, _LONG), *by]),))
+        return Move(after, (own_id([(ID_A, _LONG), (ID_B, _LONG), *by], finer=True),))
 
     def gather(self, before: Annotation, groups: Groups) -> Gathering:
         after = _spans(before.streams, timed(before), unique=True)
@@ -152,7 +152,7 @@ class IntervalsCapture(Capture):
 
 def begun(origin: Origin, stream: str) -> Move:
     """Give rows of a source their id, and a span of one moment under the name of a stream."""
-    a, b, _ = origin.identity.columns(origin.schema)
+    a, b, _ = origin.columns()
     time = span_column(origin)
     timed = (stream,) if time else ()
     # A function of the time, not the time itself: Spark must not take it for the event time.

@@ -26,7 +26,7 @@ class KeysCapture(IntervalsCapture):
     name = "keys"
 
     def at_source(self, origin: Origin) -> Move:
-        a, b, _ = origin.identity.columns(origin.schema)
+        a, b, _ = origin.columns()
         after = Spans((ID_A, ID_B), origin.identity.unique, (origin.name,))
         return Move(after, ({ID_A: F.expr(a), ID_B: F.expr(b)},))
 

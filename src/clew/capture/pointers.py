@@ -122,7 +122,7 @@ class PointersCapture(IntervalsCapture):
 
     def at_source(self, origin: Origin) -> Move:
         plain = super().at_source(origin)
-        _, _, segment = origin.identity.columns(origin.schema)
+        _, _, segment = origin.columns()
         whole = [0] if self._contents else []
         after = _pointers(plain.annotation, (Slot("row", origin.name),), [0], whole)
         if not whole:

@@ -17,6 +17,7 @@ from pyspark.sql import types as T
 from clew.capture.algebra import Annotation, Capture, Gathering, Move, left, looked_up, right
 from clew.exceptions import PropertyError
 from clew.graph.columns import ID_A, ID_B, JSON, named
+from clew.graph.secret import UNKEYED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -134,6 +135,7 @@ class PropertiesCapture(Capture):
     """Carry the properties that the pipeline declares, and nothing else."""
 
     name = "properties"
+    secret = UNKEYED
 
     def at_source(self, origin: Origin) -> Move:
         return Move(_with({}, {}))

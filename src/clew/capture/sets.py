@@ -16,6 +16,7 @@ from pyspark.sql import types as T
 
 from clew.capture.algebra import Annotation, Capture, Gathering, Move, left, looked_up, right
 from clew.graph.columns import ID_A, ID_B, JSON, ids_text, named, own_id, quote
+from clew.graph.mask import REDACTED, current_mask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from clew.capture.algebra import Field, Groups, Origin, Related, Typed
+    from clew.graph.mask import Mask
 
 FROM = "_clew_from_"
 _MORE = "_clew_more_"
@@ -62,9 +64,26 @@ def content(columns: Sequence[Field]) -> tuple[str, T.StructType]:
     """Pack the user's columns of a row into one struct; return it as SQL, with its type."""
     if not columns:
         return "struct(CAST(NULL AS STRING) AS `_`)", T.StructType().add("_", "string")
-    kept = [(name, *storable(name, kind)) for name, kind in columns]
+    mask = current_mask()
+    left = [(name, kind) for name, kind in columns if mask.way(name) != "drop"]
+    if columns and not left:
+        return content(())
+    kept = [(name, *_kept(name, kind, mask)) for name, kind in left]
     packed = f"struct({', '.join(column for _, column, _ in kept)})"
     return packed, T.StructType([T.StructField(name, kind) for name, _, kind in kept])
+
+
+def _kept(name: str, kind: T.DataType, mask: Mask) -> tuple[str, T.DataType]:
+    """Give a column in the form in which it is kept."""
+    way = mask.way(name)
+    if way is None:
+        return storable(name, kind)
+    column = quote(name)
+    if way == "redact":
+        return f"'{REDACTED}' AS {column}", T.StringType()
+    text = f"hex({column})" if isinstance(kind, T.BinaryType) else f"CAST({column} AS STRING)"
+    inner = f"sha2(concat('{mask.key}', {text}), 256)"
+    return f"sha2(concat('{mask.key}', {inner}), 256) AS {column}", T.StringType()
 
 
 def time_of(column: str | None) -> str:
@@ -78,7 +97,7 @@ class SetsCapture(Capture):
     name = "sets"
 
     def at_source(self, origin: Origin) -> Move:
-        a, b, segment = origin.identity.columns(origin.schema)
+        a, b, segment = origin.columns()
         users = [(f.name, f.dataType) for f in origin.schema.fields]
         time = time_of(origin.event_time)
         element, kind = _element(segment, time, users if origin.keep_content else None)
@@ -89,7 +108,7 @@ class SetsCapture(Capture):
     def derive(self, before: Annotation, by: Sequence[Typed]) -> Move:
         # Equal rows made from one row cannot be told apart, so the ids are not unique after this.
         after = _sets(unique=False, types=_types(before), repeats=before.streams)
-        return Move(after, (own_id([(ID_A, _LONG), (ID_B, _LONG), *by]),))
+        return Move(after, (own_id([(ID_A, _LONG), (ID_B, _LONG), *by], finer=True),))
 
     def gather(self, before: Annotation, groups: Groups) -> Gathering:
         columns = {from_column(s): named(from_column(s)) for s in before.streams}

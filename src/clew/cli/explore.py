@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from clew.cli.output import print_json
-from clew.cli.parser import add_command, add_json, whole_number
+from clew.cli.parser import add_command, add_json, add_trust, whole_number
 from clew.exceptions import ClewError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def add(commands: Any) -> None:
     parser = add_command(
         commands,
         "explore",
-        _explore,
+        run,
         "show a store in a browser, also while queries write to it",
         "clew explore prov/",
     )
@@ -28,7 +28,7 @@ def add(commands: Any) -> None:
         "--host",
         metavar="HOST",
         default="127.0.0.1",
-        help="the address to listen on (default: 127.0.0.1); any other asks for a token",
+        help="the address to listen on (default: 127.0.0.1)",
     )
     parser.add_argument(
         "--port",
@@ -39,11 +39,18 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--token", metavar="TEXT", help="what a browser must know to be answered (default: made)"
     )
+    parser.add_argument(
+        "--no-token",
+        action="store_true",
+        help="answer every user of this machine; only on a loopback address",
+    )
+    add_trust(parser)
     parser.add_argument("--no-browser", action="store_true", help="do not open a browser")
     add_json(parser)
 
 
-def _explore(provenance: Provenance, options: argparse.Namespace) -> None:
+def run(provenance: Provenance, options: argparse.Namespace) -> None:
+    """Show a store in a browser."""
     try:
         from clew.explore.serve import serve
     except ModuleNotFoundError as error:
@@ -59,6 +66,7 @@ def _explore(provenance: Provenance, options: argparse.Namespace) -> None:
         host=options.host,
         port=options.port,
         token=options.token,
+        locked=not options.no_token,
         browser=not options.no_browser,
         say=_say_json if options.json else _say,
     )

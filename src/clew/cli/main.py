@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from clew.frame.frame import TracedFrame
+    from clew.limits import Limits
     from clew.query.provenance import Provenance
 
 
@@ -77,8 +78,22 @@ def _run(arguments: list[str]) -> int:
     from clew.query.provenance import open_store
 
     command: Callable[[Provenance, argparse.Namespace], int | None] = options.command
-    with open_store(options.path, pipelines=_pipelines(options)) as provenance:
+    trust = getattr(options, "trust", False)
+    pipelines, limits = _pipelines(options), _limits(options)
+    with open_store(options.path, pipelines=pipelines, trust=trust, limits=limits) as provenance:
         return command(provenance, options) or 0
+
+
+def _limits(options: argparse.Namespace) -> Limits | None:
+    """Return the limits that were named; for those who ask over HTTP there are always some."""
+    from clew.limits import Limits
+
+    named: dict[str, Any] = {
+        name: getattr(options, name)
+        for name in ("seconds", "memory")
+        if getattr(options, name) is not None
+    }
+    return Limits(**named) if named or options.command is explore.run else None
 
 
 def _pipelines(options: argparse.Namespace) -> dict[str, TracedFrame]:
@@ -101,6 +116,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"clew {__version__}")
     parser.add_argument(
         "--no-pager", action="store_true", help="print long answers without a pager"
+    )
+    parser.add_argument(
+        "--seconds", metavar="N", type=float, help="how long a question may take (default: 300)"
+    )
+    parser.add_argument(
+        "--memory",
+        metavar="SIZE",
+        help="how much memory a question may use, as in 8GB (default: half of the machine's)",
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     asking, running = (ask, draw, causes, recorded), (again, follow, rows, operate, publish)

@@ -88,6 +88,16 @@ def add_pipeline(parser: Any) -> None:
     """Add the option that hands a pipeline in."""
     text = f"{PIPELINE}; by default it is rebuilt from the store"
     parser.add_argument("--pipeline", metavar="MODULE:FUNCTION", help=text)
+    add_trust(parser)
+
+
+def add_trust(parser: Any) -> None:
+    """Add the option that lets a store of somebody else say what is run."""
+    parser.add_argument(
+        "--trust",
+        action="store_true",
+        help="rebuild pipelines that another user's queries stored, and run them",
+    )
 
 
 def add_follow(parser: Any, every: float) -> None:

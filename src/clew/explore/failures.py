@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 
 from clew.exceptions import (
     ClewError,
+    LimitError,
     NotAStoreError,
     QueryError,
     ReplayError,
@@ -39,6 +40,7 @@ _ATTEMPTS = 5
 KINDS: tuple[tuple[type[ClewError], int, str], ...] = (
     (UnknownStreamError, 404, "unknown_stream"),
     (RowNotFoundError, 404, "unknown_row"),
+    (LimitError, 503, "limit"),
     (ReplayError, 409, "cannot_compute"),
     (QueryError, 400, "bad_question"),
     (StoreChangedError, 409, "stale"),
@@ -56,7 +58,7 @@ _MEANINGS = {
     405: "this address takes other methods",
     409: "the store changed while it was read, or cannot answer this now",
     422: "a parameter is missing or has a form that it cannot have",
-    503: "a file of the store cannot be read",
+    503: "a file of the store cannot be read, or the question takes more than it may",
 }
 
 FAILURES: dict[int | str, dict[str, Any]] = {

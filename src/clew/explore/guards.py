@@ -99,7 +99,7 @@ class Guard:
         if self._hosts is not None and _name_of(host) not in self._hosts:
             text = "the `Host` header does not name this machine.\n\nOpen http://127.0.0.1 instead."
             return failure(403, "foreign_host", text)
-        if _is_foreign(headers, host):
+        if _is_foreign(headers, host, scope["path"]):
             return failure(403, "foreign_site", "another site sent this request.")
         return None if self._token is None else self._check_token(scope, headers)
 
@@ -139,16 +139,20 @@ def _name_of(host: str) -> str:
         return ""
 
 
-def _is_foreign(headers: Headers, host: str) -> bool:
-    """Tell whether a browser says that another site sent the request."""
+def _is_foreign(headers: Headers, host: str, path: str) -> bool:
+    """Tell whether a browser says that another site sent the request.
+
+    A link on another site may open the page, but no question: questions may start Spark. Other
+    ports of this machine are "same-site", and cookies are sent from there; they are foreign here.
+    """
     origin = headers.get("origin")
     if origin is not None:
         try:
             return urlsplit(origin).netloc.lower() != host.lower()
         except ValueError:
             return True
-    is_visit = headers.get("sec-fetch-mode") == "navigate"
-    return headers.get("sec-fetch-site") == "cross-site" and not is_visit
+    is_visit = headers.get("sec-fetch-mode") == "navigate" and not path.startswith("/api")
+    return headers.get("sec-fetch-site", "none") not in {"same-origin", "none"} and not is_visit
 
 
 def _cookies(headers: Headers) -> dict[str, str]:

@@ -8,10 +8,10 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import JSONResponse
 
 from clew.explore.answers import BegunAnswer, JobAnswer, MinimizeQuestion
-from clew.explore.condition import check_condition
 from clew.explore.failures import FAILURES, again_if_stale
 from clew.explore.jobs import Job, Jobs
 from clew.explore.parameters import Opened, answer
+from clew.graph.condition import parse_condition
 from clew.query.minimize import Minimal
 
 router = APIRouter(prefix="/api", tags=["minimal cause"], responses=FAILURES)
@@ -29,14 +29,14 @@ JobName = Annotated[str, Query(description="the search", max_length=100)]
 @router.post("/minimize", response_model=BegunAnswer)
 def begin(provenance: Opened, jobs: Searches, question: MinimizeQuestion) -> JSONResponse:
     """Begin to find the fewest source rows of a result that still produce it."""
-    condition = question.condition and check_condition(question.condition)
+    condition = parse_condition(question.condition) if question.condition else None
     found = again_if_stale(lambda: provenance.row(question.stream, question.row))
 
     def search(job: Job) -> Minimal:
         return provenance.minimize(
             question.stream,
             found,
-            condition or None,
+            condition,
             progress=job.note,
             stop=job.is_stopped,
         )

@@ -1,6 +1,6 @@
-"""Run the explorer: a socket, a token where it is needed, a browser.
+"""Run the explorer: a socket, a token, a browser.
 
-The address is printed once, with the token if there is one; requests are not logged, since they
+The address is printed once, with the token; requests are not logged, since they
 name rows.
 """
 
@@ -48,6 +48,7 @@ def serve(
     host: str = "127.0.0.1",
     port: int | None = None,
     token: str | None = None,
+    locked: bool = True,
     browser: bool = True,
     say: Callable[[str, str], None],
 ) -> None:
@@ -55,9 +56,11 @@ def serve(
 
     Args:
         provenance: The store.
-        host: The address to listen on. Elsewhere than on loopback a token is asked for.
+        host: The address to listen on.
         port: The port; a free one with 0.
-        token: The token; made where one is needed and none is given.
+        token: What a browser must know; made if none is given.
+        locked: Ask for the token. On loopback it may be left out, and then every user of this
+            machine may ask.
         browser: Open the page in a browser.
         say: Called with the store's path and the address, once it answers.
 
@@ -65,8 +68,13 @@ def serve(
         ClewError: The port is taken, or the host is not one of this machine.
     """
     is_local = host in LOOPBACK
-    if token is None and not is_local:
-        token = secrets.token_urlsafe(24)
+    if not locked and not is_local:
+        msg = (
+            f"{host} can be reached from other machines, so a token is needed there.\n\n"
+            "Leave out `--no-token`, or listen on `--host 127.0.0.1`."
+        )
+        raise ClewError(msg)
+    token = (token or secrets.token_urlsafe(24)) if locked else None
     app = create_app(provenance, token=token, hosts=LOOPBACK if is_local else None)
     with _listen(host, port) as bound:
         address = _address(host, bound.getsockname()[1], token)

@@ -6,7 +6,7 @@ twice. `encode` gives the bytes of any form; `chunks` the text of those that are
 
 from __future__ import annotations
 
-import os
+import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -20,6 +20,7 @@ from clew.export.svg import svg
 from clew.export.table import csv_edges, csv_rows
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Iterator
 
     from clew.query.trace import Trace
@@ -147,7 +148,7 @@ def write_file(trace: Trace, to: str | os.PathLike[str], form: str | None = None
         )
         raise QueryError(msg)
     pieces = encode(trace, form or ENDINGS[path.suffix])
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
     try:
         with draft.open("wb") as file:
             file.writelines(pieces)

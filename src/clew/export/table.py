@@ -1,12 +1,15 @@
 """CSV: the rows of an answer, or its edges, as a spreadsheet or a database reads them.
 
 Commas between fields, quotes doubled, a line feed at the end of each line. Null is an empty field.
+A text that a spreadsheet would take for a formula has an apostrophe in front: rows may hold what
+strangers wrote, and a formula can send a sheet's content away.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import re
 from typing import TYPE_CHECKING, Any
 
 from clew.query import show
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
     from clew.export.statements import Statements
 
 _AT_ONCE = 1024
+_FORMULA = re.compile(r"[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
+_NUMBER = re.compile(r"[+-][0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
 def csv_rows(said: Statements) -> Iterator[str]:
@@ -40,7 +45,18 @@ def csv_edges(said: Statements) -> Iterator[str]:
 def _line(values: Iterable[Any]) -> str:
     file = io.StringIO()
     csv.writer(file, lineterminator="\n").writerow(
-        ["" if each is None else each if isinstance(each, str) else show.cell(each)
+        ["" if each is None else as_cell(each) if isinstance(each, str) else show.cell(each)
          for each in values]
     )  # fmt: skip
     return file.getvalue()
+
+
+def as_cell(text: str) -> str:
+    """Write a text so that a spreadsheet takes it for text; what is a number stays as it is.
+
+    Examples:
+        >>> as_cell("=1+1"), as_cell("-5.5"), as_cell("north")
+        ("'=1+1", '-5.5', 'north')
+    """
+    is_formula = _FORMULA.match(text) is not None and _NUMBER.fullmatch(text) is None
+    return f"'{text}" if is_formula else text

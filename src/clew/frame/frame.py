@@ -18,7 +18,7 @@ from clew.frame.group import TracedGroup
 from clew.frame.locate import column_position
 from clew.frame.ordered import OrderedRows, in_order
 from clew.frame.refused import REFUSED
-from clew.graph.columns import bare_reference, is_hidden, named, reference_name, user_columns
+from clew.graph.columns import bare_reference, is_hidden, quote, referring, spelling, user_columns
 from clew.graph.node import Node
 from clew.operators import dedup as _dedup
 from clew.operators import join as _join
@@ -172,24 +172,29 @@ class TracedFrame:
     def _column(self, name: str) -> Column:
         if name == "*":
             return F.col("*")
-        position, path = column_position(self.columns, name)
-        column = self._reference(position)
+        position, called, path = column_position(self.columns, name, spelling(self._node.plain.df))
+        column = self._reference(position, called)
         for part in path:
             column = column.getField(part)
-        return column
+        # Spark calls it by the last part of its name, and a field of a column by all of them.
+        return column.alias(path[-1]) if path else column
 
-    def _reference(self, position: int) -> Column:
+    def _reference(self, position: int, called: str | None = None) -> Column:
         columns = self.columns
         name = columns[position]
-        if sum(c.lower() == name.lower() for c in columns) > 1:
+        spelt = spelling(self._node.plain.df)
+        if sum(spelt(c) == spelt(name) for c in columns) > 1:
             msg = (
                 f"the frame has two columns called `{name}`.\n\nTake it from the frame it came "
                 'from, before the join, or give the sides names with `.alias("a")` and write '
                 f'`F.col("a.{name}")`.'
             )
             raise ColumnError(msg)
-        self._node.referenced.add(position % len(columns))
-        return F.col(reference_name(self._node.id, position % len(columns)))
+        at = position % len(columns)
+        field = self.schema.fields[at]
+        column = referring(self._node.id, at, field, called or name)
+        self._node.referenced.add(at)
+        return column
 
     # Row by row
 
@@ -244,9 +249,7 @@ class TracedFrame:
 
     def to(self, schema: StructType) -> TracedFrame:
         """Reorder and cast columns to a schema."""
-        plain = self.plain.to(schema)  # Spark's own checks and messages
-        casts = [named(f.name).cast(f.dataType).alias(f.name) for f in plain.schema.fields]
-        return self.select(*casts)
+        return TracedFrame(_project.reshape(self._node, "to", schema))
 
     def drop(self, *cols: Column | str) -> TracedFrame:
         """Drop columns."""
@@ -267,7 +270,8 @@ class TracedFrame:
         self, how: str = "any", thresh: int | None = None, subset: Any = None
     ) -> TracedFrame:
         """Drop rows with nulls."""
-        return TracedFrame(_keep.keep(self._node, "dropna", how, thresh, self._subset(subset)))
+        names = user_columns(self._node.plain.df) if subset is None else self._subset(subset)
+        return TracedFrame(_keep.keep(self._node, "dropna", how, thresh, names))
 
     def replace(self, to_replace: Any, value: Any = None, subset: Any = None) -> TracedFrame:
         """Replace values by others."""
@@ -644,7 +648,7 @@ class TracedFrame:
 
     def _subset(self, subset: Any) -> list[str]:
         if subset is None:
-            return user_columns(self._node.plain.df)
+            return [quote(name) for name in user_columns(self._node.plain.df)]
         return [subset] if isinstance(subset, str) else list(subset)
 
 

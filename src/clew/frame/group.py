@@ -6,17 +6,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
+from pyspark.sql.types import NumericType
 
 from clew.exceptions import GraphError, RefusedVerbError
 from clew.frame.refused import REFUSED_ON_GROUPS
-from clew.graph.columns import named
+from clew.graph.columns import quote
 from clew.operators import aggregate as _aggregate
 from clew.operators import opaque as _opaque
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-    from pyspark.sql import Column
+    from pyspark.sql import Column, DataFrame, GroupedData
     from pyspark.sql.types import StructType
 
     from clew.frame.frame import TracedFrame
@@ -42,7 +43,7 @@ class TracedGroup:
     def agg(self, *exprs: Column | dict[str, str]) -> TracedFrame:
         """Aggregate each group with any of Spark's aggregate expressions."""
         if len(exprs) == 1 and isinstance(exprs[0], dict):
-            return self._made([_by_word(word, name) for name, word in exprs[0].items()])
+            return self._made(self._by_words(exprs[0]))
         if not exprs:
             msg = '`agg` needs at least one aggregate, e.g. `.agg(F.count("*"))`.'
             raise GraphError(msg)
@@ -89,8 +90,27 @@ class TracedGroup:
 
     def _numeric(self, word: str, cols: tuple[str, ...]) -> TracedFrame:
         plain = self._node.plain.df
-        names = list(cols) or [c for c in self._node.columns if _is_number(plain.schema[c])]
-        return self._made([_by_word(word, name) for name in names])
+        names = list(cols) or [
+            quote(f.name) for f in self._node.schema.fields if isinstance(f.dataType, NumericType)
+        ]
+        self._plain().sum(*names)  # Spark's own checks and messages
+        return self._made([_by_word(word, name, _title(plain, word, name)) for name in names])
+
+    def _by_words(self, words: Mapping[str, str]) -> list[Column]:
+        """Make aggregates of a dictionary, in the order in which Spark takes it."""
+        grouped = self._plain()
+        keys = len(grouped.agg(F.count(F.lit(1))).columns) - 1
+        order = grouped.agg(dict(words)).columns[keys:]
+        made = {
+            (title := grouped.agg({name: word}).columns[keys]): _by_word(word, name, title)
+            for name, word in words.items()
+        }
+        return [made[title] for title in order]
+
+    def _plain(self) -> GroupedData:
+        keys = _aggregate.at_positions(self._node, self._keys)
+        grouped: GroupedData = getattr(self._node.plain.df, self._grouping)(*keys)
+        return grouped
 
     def _made(self, aggregates: list[Column]) -> TracedFrame:
         if self._pivot is not None:
@@ -104,14 +124,15 @@ class TracedGroup:
         return TracedFrame(node)
 
 
-def _is_number(field: Any) -> bool:
-    from pyspark.sql.types import NumericType
-
-    return isinstance(field.dataType, NumericType)
+_WORDS = {"average": "avg", "mean": "avg", "std": "stddev", "size": "count"}
 
 
-def _by_word(word: str, name: str) -> Column:
-    if name == "*":
-        return F.count(F.lit(1)).alias("count(1)")
-    call = F.avg if word == "mean" else getattr(F, word)
-    return call(named(name)).alias(f"{'avg' if word == 'mean' else word}({name})")
+def _by_word(word: str, name: str, title: str) -> Column:
+    called = _WORDS.get(word.lower(), word)
+    if name == "*" and called == "count":
+        return F.count(F.lit(1)).alias(title)
+    return F.call_function(called, F.col(name)).alias(title)
+
+
+def _title(plain: DataFrame, word: str, name: str) -> str:
+    return str(plain.groupBy().agg({name: word}).columns[0])

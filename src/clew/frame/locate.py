@@ -5,32 +5,43 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from clew.exceptions import ColumnError
+from clew.graph.columns import spelling
 from clew.operators.join import Join
 from clew.operators.keep import Keep
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from clew.graph.node import Node
 
 
-def column_position(columns: Sequence[str], name: str) -> tuple[int, list[str]]:
-    """Find a column by name, and the path to a field inside it.
+def column_position(
+    columns: Sequence[str], name: str, spelt: Callable[[str], str] = str.lower
+) -> tuple[int, str, list[str]]:
+    """Find a column by name.
+
+    Args:
+        columns: The columns.
+        name: The name, perhaps with a path to a field inside.
+        spelt: What names have in common that mean one column.
+
+    Returns:
+        Its position, what it was called, and the path to a field inside it.
 
     Raises:
         ColumnError: There is no such column.
 
     Examples:
         >>> column_position(["ts", "engine"], "engine.temp")
-        (1, ['temp'])
+        (1, 'engine', ['temp'])
     """
     plain = name[1:-1].replace("``", "`") if name.startswith("`") and name.endswith("`") else name
-    lower = [c.lower() for c in columns]
-    if plain.lower() in lower:
-        return lower.index(plain.lower()), []
+    known = [spelt(c) for c in columns]
+    if spelt(plain) in known:
+        return known.index(spelt(plain)), plain, []
     root, *path = name.split(".")
-    if root.lower() in lower:
-        return lower.index(root.lower()), path
+    if spelt(root) in known:
+        return known.index(spelt(root)), root, path
     msg = f"the frame has no column `{name}`; it has {', '.join(f'`{c}`' for c in columns)}."
     raise ColumnError(msg)
 
@@ -53,8 +64,9 @@ def locate(node: Node, reference: tuple[int, int]) -> int | None:
     origin = next((n for n in node.walk() if n.id == reference[0]), None)
     if origin is None:
         return None
-    name = origin.columns[reference[1]].lower()
-    found = [i for i, c in enumerate(node.columns) if c.lower() == name]
+    spelt = spelling(node.plain.df)
+    name = spelt(origin.columns[reference[1]])
+    found = [i for i, c in enumerate(node.columns) if spelt(c) == name]
     if len(found) > 1:
         msg = (
             f"two columns are called `{name}` here.\n\nName the sides of the join with "
@@ -65,7 +77,8 @@ def locate(node: Node, reference: tuple[int, int]) -> int | None:
 
 
 def _in_join(node: Node, join: Join, reference: tuple[int, int]) -> int | None:
-    names = [n.lower() for n in join.names or []]
+    spelt = spelling(node.plain.df)
+    names = [spelt(n) for n in join.names or []]
     first, second = (each.columns for each in node.inputs)
     for side, columns in enumerate((first, second)):
         if side and join.how in ("semi", "anti"):
@@ -73,9 +86,9 @@ def _in_join(node: Node, join: Join, reference: tuple[int, int]) -> int | None:
         at = locate(node.inputs[side], reference)
         if at is None:
             continue
-        if columns[at].lower() in names:
-            return names.index(columns[at].lower())
-        before = sum(c.lower() not in names for c in columns[:at])
+        if spelt(columns[at]) in names:
+            return names.index(spelt(columns[at]))
+        before = sum(spelt(c) not in names for c in columns[:at])
         own = before + len(names)
-        return own if side == 0 else own + sum(c.lower() not in names for c in first)
+        return own if side == 0 else own + sum(spelt(c) not in names for c in first)
     return None

@@ -48,7 +48,7 @@ REFUSED: dict[str, str] = {
     "semanticHash": "use `.plain.semanticHash()`.",
     "stat": "its functions give numbers, not rows; use `.groupBy().agg(...)`.",
     "summary": "it gives statistics, not rows; use `.plain.summary()`.",
-    "toJSON": 'use `.select(F.to_json(F.struct("*")))`.',
+    "toJSON": "use `.select(F.to_json(F.struct(*frame.columns)))`.",
     "transpose": "each value would come from another row; use `.unpivot(...)` or `.pivot(...)`.",
     "withMetadata": "set column metadata before tracing.",
     "writeTo": "use `.write.saveAsTable(...)` or `.writeStream.toTable(...)`.",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from clew.capture.algebra import Origin
 from clew.exceptions import SourceError
 from clew.frame.frame import TracedFrame
-from clew.graph.columns import refuse_reserved, sole
+from clew.graph.columns import refuse_lookalike_fields, refuse_reserved, sole
 from clew.graph.node import Node
 from clew.operators.source import Source
 from clew.sources.again import read_again
@@ -53,6 +53,8 @@ def trace(
         id: How rows are told apart: a list of key columns, or the name of a kind. By default
             the strongest that the source offers: `clew_id` of an upstream query, Kafka offsets,
             row ids of Delta or Iceberg, position in a Parquet file, and last a hash of the content.
+            Kafka's only of what Spark reads from topics: for records that were landed elsewhere
+            write `id="kafka"` if none is there twice.
         content: Keep the content of source rows that contributed. Without it answers hold ids only.
         again: The same rows as a table, for a stream that clew cannot read a second time by
             itself: `spark.read.schema(s).json("in/")`. Parquet and ORC files need none. For a
@@ -77,7 +79,8 @@ def trace(
         msg = 'a source needs a name.\n\nWrite `clew.trace(df, "readings")`.'
         raise SourceError(msg)
     refuse_reserved(df.columns)
-    sole(df.columns, "clew.trace")
+    sole(df.columns, "clew.trace", df)
+    refuse_lookalike_fields(df.schema, f"`{name}`")
     if event_time is not None and event_time not in df.columns:
         msg = (
             f"`event_time` names `{event_time}`, which the source does not have; its columns are "

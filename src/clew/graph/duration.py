@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from fractions import Fraction
 
 _UNITS = {
     "microsecond": 1,
@@ -13,7 +15,7 @@ _UNITS = {
     "day": 86_400_000_000,
     "week": 604_800_000_000,
 }
-_AMOUNT = re.compile(r"(\d+)\s*([a-z]+?)s?\b")
+_AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+?)s?\b")
 
 
 def micros(text: str) -> int | None:
@@ -22,10 +24,14 @@ def micros(text: str) -> int | None:
     Examples:
         >>> micros("1 minute 30 seconds")
         90000000
+        >>> micros("30.25 seconds")
+        30250000
         >>> micros("1 month") is None
         True
     """
-    parts = _AMOUNT.findall(text.lower().removeprefix("interval "))
-    if not parts or any(unit not in _UNITS for _, unit in parts):
+    plain = text.lower().strip().removeprefix("interval ")
+    parts = _AMOUNT.findall(plain)
+    # A sign, or anything else that is left over, may change what the rest means.
+    if not parts or _AMOUNT.sub("", plain).strip() or any(u not in _UNITS for _, u in parts):
         return None
-    return sum(int(amount) * _UNITS[unit] for amount, unit in parts)
+    return math.ceil(sum(Fraction(amount) * _UNITS[unit] for amount, unit in parts))

@@ -13,7 +13,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from clew.exceptions import GraphError
-from clew.graph.columns import named, reference_name, user_columns
+from clew.graph.columns import at_hand, named, reference_name, user_columns
+from clew.graph.mask import NOTHING, masking_with
+from clew.graph.secret import hashing_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from clew.capture.algebra import Annotation, Capture
+    from clew.graph.mask import Mask
+    from clew.graph.secret import Secret
     from clew.model import Exactness
 
 _ids = itertools.count(1)
@@ -112,7 +116,9 @@ class Node:
         taken = frozenset((n.id, p) for n in self.walk() for p in n.referenced)
         if taken not in self._plain:
             self._plain.clear()
-            built = self.operator.annotate([each.plain for each in self.inputs], OFF)
+            inputs = [each.plain for each in self.inputs]
+            with at_hand():
+                built = self.operator.annotate(inputs, OFF)
             self._plain[taken] = _with_references(self, built)
         return self._plain[taken]
 
@@ -147,16 +153,46 @@ def interpret(
         after: Changes what a step has made before the next takes it.
     """
     built: dict[int, Annotated] = {}
-    for each in node.walk():
-        inputs = [built[i.id] for i in each.inputs]
-        capture.enter(each.id)
-        made = _with_references(each, each.operator.annotate(inputs, capture))
-        built[each.id] = made if after is None else after(each, made)
+    with hashing_with(secret_of(node) or capture.secret), masking_with(mask_of(node)):
+        for each in node.walk():
+            inputs = [built[i.id] for i in each.inputs]
+            capture.enter(each.id)
+            made = _with_references(each, each.operator.annotate(inputs, capture))
+            built[each.id] = made if after is None else after(each, made)
     out = built[node.id]
     if check and user_columns(out.df) != node.columns:
         msg = f"traced columns {user_columns(out.df)} are not those of the query, {node.columns}"
         raise GraphError(msg)
     return out
+
+
+def secret_of(node: Node) -> Secret | None:
+    """Return the secret with which a pipeline hashes ids; its sources know it."""
+    origins = (getattr(each.operator, "origin", None) for each in node.walk())
+    return next((each.secret for each in origins if each is not None and each.secret), None)
+
+
+def mask_of(node: Node) -> Mask:
+    """Return what a pipeline keeps otherwise than it is; its sources know it."""
+    origins = (getattr(each.operator, "origin", None) for each in node.walk())
+    return next((each.mask for each in origins if each is not None), NOTHING)
+
+
+def with_secret(node: Node, secret: Secret, mask: Mask | None = None) -> Node:
+    """Return the same graph with sources that know a store's secret, and a mask if one is given."""
+    sources: dict[int, Operator] = {}
+    same: dict[int, Any] = {}
+    for each in node.walk():
+        operator: Any = each.operator
+        origin = getattr(operator, "origin", None)
+        if origin is None:
+            continue
+        masked = origin.mask if mask is None else mask.keyed(secret) if mask else NOTHING
+        if (origin.secret, origin.mask) != (secret, masked):
+            # Two steps that share a source share it afterwards as well.
+            known = replace(operator, origin=replace(origin, secret=secret, mask=masked))
+            sources[each.id] = same.setdefault(id(operator), known)
+    return _with_operators(node, sources, keep_plain=True) if sources else node
 
 
 def _with_references(node: Node, built: Annotated) -> Annotated:
@@ -172,11 +208,16 @@ def rebuilt(node: Node, operators: Mapping[int, Operator]) -> Node:
 
     Nodes keep their numbers, so that references by `frame["column"]` still find their columns.
     """
+    return _with_operators(node, operators, keep_plain=False)
+
+
+def _with_operators(node: Node, operators: Mapping[int, Operator], *, keep_plain: bool) -> Node:
     made: dict[int, Node] = {}
     for each in node.walk():
         inputs = tuple(made[i.id] for i in each.inputs)
         operator = operators.get(each.id, each.operator)
-        made[each.id] = Node(operator, inputs, each.id, each.referenced, each.said)
+        plain = each._plain if keep_plain else {}  # noqa: SLF001 (of its own kind)
+        made[each.id] = Node(operator, inputs, each.id, each.referenced, each.said, plain)
     return made[node.id]
 
 

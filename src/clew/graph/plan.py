@@ -20,11 +20,12 @@ from weakref import WeakKeyDictionary
 from clew.exceptions import GraphError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pyspark.sql import DataFrame
 
 _NODE = re.compile(r"^(?:[:\s]*[+:]- )?[~'!*]*(?P<name>[A-Za-z][A-Za-z0-9]*)")
+_FIELDS = "spark.sql.debug.maxToStringFields"
 _LOCAL = frozenset({"Project", "SubqueryAlias"})
 
 # Each step is compared with its input, which was the step before, and a join of streams takes Spark
@@ -38,10 +39,25 @@ def explain(df: DataFrame) -> str:
     known = _texts.get(df)
     if known is None:
         text = io.StringIO()
-        with contextlib.redirect_stdout(text):
+        with contextlib.redirect_stdout(text), _in_full(df):
             df.explain(extended=True)
         known = _texts[df] = text.getvalue()
     return known
+
+
+@contextlib.contextmanager
+def _in_full(df: DataFrame) -> Iterator[None]:
+    """Have Spark print all columns of a step, of which it leaves out all but 25."""
+    conf = df.sparkSession.conf
+    before = conf.get(_FIELDS, None)
+    conf.set(_FIELDS, str(2**31 - 1))
+    try:
+        yield
+    finally:
+        if before is None:
+            conf.unset(_FIELDS)
+        else:
+            conf.set(_FIELDS, before)
 
 
 def analysed(text: str) -> list[str]:
@@ -82,13 +98,10 @@ class Change:
 
     @property
     def multiplies(self) -> bool:
-        """One input row may give several output rows, and nothing else happens."""
-        kinds = set(self.added)
-        return bool(kinds & {"Generate", "Expand"}) and kinds <= _LOCAL | {
-            "Generate",
-            "Expand",
-            "Filter",  # window() drops rows without an event time
-        }
+        """One input row may give several output rows, or none, and nothing else happens."""
+        # `window` drops rows without an event time; if windows are side by side, it does no more.
+        kinds = {"Generate", "Expand", "Filter"}
+        return bool(kinds & set(self.added)) and set(self.added) <= _LOCAL | kinds
 
     def beyond(self, allowed: Sequence[str] = ()) -> list[str]:
         """List the new operators that are neither row-wise nor allowed, by name."""

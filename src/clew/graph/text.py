@@ -34,10 +34,16 @@ _FRAME = re.compile(r"(BETWEEN|AND) (-?\d+)L?(?= AND |\))")
 _CALL = re.compile(r"^(\w+)\((?!\))")
 _ALIAS = re.compile(r"^(?P<value>.*) AS (?P<name>[^()`]*[^()`\w][^()`]*)$", re.DOTALL)
 _OWN_NAME = re.compile(r"^(?P<value>.+) AS (?P=value)$", re.DOTALL)
+_ORIGIN = re.compile(r"\bOrigin\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)")
 _LAMBDA = re.compile(r"(?:\((\w+(?:, \w+)*)\)|(?<![\w`'.])(\w+)) ->")
 _ORDER = re.compile(r"^(?P<value>.*) (?P<order>ASC|DESC) NULLS (?P<nulls>FIRST|LAST)$", re.DOTALL)
 _LENGTH = re.compile(r"(?<=, )(\d+ (?:micro|milli)?(?:second|minute|hour|day|week)s?)(?=[,)])")
 _NAME = re.compile(r"\w+")
+_NAMED_COPY = re.compile(
+    r"(?P<copy>_clew_ref_\d+_\d+)(?P<first> AS \w+)?"
+    r"(?P<path>(?:\['\w+'\])*)(?P<name>(?<=\]) AS \w+)?"
+)
+_NAMES = re.compile(r"(?<!\w)(?:struct|arrays_zip)\Z")
 _LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 
 
@@ -50,7 +56,40 @@ def printed(column: Column) -> str:
     """
     text = str(column)
     is_framed = text.startswith("Column<'") and text.endswith("'>")
-    return text[len("Column<'") : -len("'>")] if is_framed else text
+    return _unnamed(text[len("Column<'") : -len("'>")] if is_framed else text)
+
+
+def _unnamed(text: str) -> str:
+    """Leave out what hidden copies of columns are called, but where it names something.
+
+    Examples:
+        >>> _unnamed("max(_clew_ref_1_2 AS v)"), _unnamed("_clew_ref_1_2 AS v")
+        ('max(_clew_ref_1_2)', '_clew_ref_1_2 AS v')
+        >>> _unnamed("struct(_clew_ref_1_2 AS v, upper(_clew_ref_1_3['a'] AS a))")
+        "struct(_clew_ref_1_2 AS v, upper(_clew_ref_1_3['a']))"
+    """
+    if "_clew_ref_" not in text:
+        return text
+
+    def shortened(match: re.Match[str]) -> str:
+        path, name = match["path"], match["name"]
+        last = name if path else match["first"]
+        names_something = match.end() == len(text) and match.start() == 0
+        if names_something or _names_its_arguments(text, match.start()):
+            return f"{match['copy']}{path}{last or ''}"
+        return f"{match['copy']}{path}"
+
+    return _NAMED_COPY.sub(shortened, text)
+
+
+def _names_its_arguments(text: str, at: int) -> bool:
+    """Tell whether what stands here is an argument of a function that names its results by it."""
+    depth = 0
+    for place in range(at - 1, -1, -1):
+        depth += {")": 1, "(": -1}.get(text[place], 0)
+        if depth < 0:
+            return _NAMES.search(text, 0, place) is not None
+    return False
 
 
 def plain_symbols(text: str) -> str:
@@ -126,6 +165,16 @@ def quiet() -> Iterator[None]:
     finally:
         for each, was in zip(loggers, before, strict=True):
             each.disabled = was
+
+
+def without_origins(text: str) -> str:
+    """Take out where in a program a column was written, which Spark prints for Python functions.
+
+    Examples:
+        >>> without_origins("f(Attribute(id,Origin(None,Some([Lx;@72),Some((col,a.py:1)),None)))")
+        'f(Attribute(id,Origin))'
+    """
+    return _ORIGIN.sub("Origin", text)
 
 
 def settled_lambdas(text: str) -> str:

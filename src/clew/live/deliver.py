@@ -16,7 +16,7 @@ from clew.live.elements import elements_folder, graph_folder
 from clew.live.state import State
 from clew.steps import reached
 from clew.store.commit import put_json
-from clew.store.layout import read_json
+from clew.store.private import make_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,7 +55,7 @@ def commit_draft(root: Path, graph: str, state: State) -> None:
             os.fsync(opened.fileno())
     reached("live step written", state.step)
     target = step_folder(root, graph, state.step)
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(target.parent)
     draft.rename(target)
     reached("live step delivered", state.step)
 
@@ -74,4 +74,4 @@ def delivered_files(root: Path, graph: str) -> list[Path]:
 def last_state(root: Path, graph: str) -> State:
     """Read how far the last step left a graph."""
     found = steps(root, graph)
-    return State.from_dict(read_json(found[-1] / STEP)) if found else State()
+    return State.read(found[-1] / STEP) if found else State()

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from clew.exceptions import WriterError
-from clew.store.edges import is_packed
+from clew.store import packed
+from clew.store.commit import stored_mask
 from clew.store.engine import as_pattern, literal, unsafe_optimizers
-from clew.store.packed import unpack
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -50,10 +50,7 @@ def connect() -> duckdb.DuckDBPyConnection:
 
 def read_edges(path: Path) -> pa.Table:
     """Read a file of edges, packed or not."""
-    table = pq.read_table(path, partitioning=None)
-    table = unpack(table) if is_packed(str(path)) else table
-    names = ["sink", "sink_a", "sink_b", "source", "source_a", "source_b"]
-    return table.select(names).rename_columns(_EDGES.names).cast(_EDGES)
+    return packed.read_edges(path).rename_columns(_EDGES.names).cast(_EDGES)
 
 
 class Gathered:
@@ -169,7 +166,7 @@ class Gathered:
             )
 
 
-def merge_equal_results(db: duckdb.DuckDBPyConnection) -> None:
+def merge_equal_results(db: duckdb.DuckDBPyConnection, root: Path) -> None:
     """Let results with equal content and time be one vertex, in `sink_row` and `edge`.
 
     A vertex is then named by a hash of both instead of the row's own id.
@@ -182,6 +179,13 @@ def merge_equal_results(db: duckdb.DuckDBPyConnection) -> None:
             'take `results="unique"`.'
         )
         raise WriterError(msg)
+    for stream in rows.column("stream").unique().to_pylist():
+        if stored_mask(root, stream).columns:
+            msg = (
+                f"results are merged by content, and columns of `{stream}` are masked in the "
+                'store, so different results would be one.\n\nTake `results="unique"`.'
+            )
+            raise WriterError(msg)
     texts = zip(*(rows.column(n).to_pylist() for n in ("stream", "time", "row")), strict=True)
     digests = b"".join(
         hashlib.md5(repr(each).encode(), usedforsecurity=False).digest() for each in texts

@@ -18,18 +18,19 @@ from clew.live.state import Definition, put_definition, read_definition
 from clew.live.take import take
 from clew.live.verify import verify
 from clew.steps import listen, unlisten
-from clew.store.gaps import WHEN_ASKED
+from clew.store.gaps import NOT_UNFOLDED, WHEN_ASKED
 from clew.store.lock import alone
+from clew.store.private import make_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from clew.graph.node import Node
     from clew.live.state import EngineName, State
     from clew.live.verify import Report
     from clew.store.reader import Snapshot, Store
+    from clew.unfold.versions import Versions
 
 _log = logging.getLogger("clew")
 _NEWS = ("batch committed", "unfolding committed")
@@ -101,7 +102,8 @@ class LiveGraph:
     Args:
         store: The store.
         definition: What the graph is.
-        pipeline: Finds the graph of a query, for results that carry intervals.
+        versions: Finds the pipelines of a query, for results that carry intervals; None if it is
+            not known.
         spark: The session; the active one if left out.
     """
 
@@ -109,12 +111,12 @@ class LiveGraph:
         self,
         store: Store,
         definition: Definition,
-        pipeline: Callable[[str], Node | None],
+        versions: Callable[[str], Versions | None],
         spark: SparkSession | None = None,
     ) -> None:
         self._store = store
         self._definition = definition
-        self._pipeline = pipeline
+        self._versions = versions
         self._spark = spark
         self._engine: OperatorEngine | NativeEngine = (
             OperatorEngine(store.root, definition)
@@ -237,7 +239,7 @@ class LiveGraph:
             )
             raise WriterError(msg)
         folder = elements_folder(self._store.root, self.name)
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         reader = spark.readStream.schema(SPARK_SCHEMA).option("recursiveFileLookup", "true")
         return reader.parquet(str(folder))
 
@@ -330,8 +332,8 @@ class LiveGraph:
             done = taken.get(query, {})
             if not any(b.number > done.get(b.run, -1) and b.sink_rows for b in batches):
                 continue
-            node = self._pipeline(query)
-            if node is None:
+            versions = self._versions(query)
+            if versions is None:
                 msg = (
                     f"the results of `{query}` carry no edges, and they are computed from the "
                     "pipeline that made them, which this process does not know.\n\n"
@@ -341,14 +343,21 @@ class LiveGraph:
                 raise ReplayError(msg)
             from clew.unfold.retrieve import Selection, retrieve
 
-            retrieve(self._store.root, query, node, Selection())
-            computed[query] = {(b.run, b.number) for b in batches}
+            retrieve(self._store.root, query, versions, Selection())
+            # What could not be computed holds the graph up: it has no edges, and is not without.
+            gaps = {
+                (gap.run, number)
+                for gap in self._store.snapshot().gaps(query)
+                if gap.reason not in NOT_UNFOLDED.values()
+                for number in range(gap.first, gap.last + 1)
+            }
+            computed[query] = {(b.run, b.number) for b in batches} - gaps
         return computed
 
 
 def open_graph(
     store: Store,
-    pipeline: Callable[[str], Node | None],
+    versions: Callable[[str], Versions | None],
     wanted: Definition,
     given: Iterable[str],
     spark: SparkSession | None,
@@ -357,7 +366,7 @@ def open_graph(
 
     Args:
         store: The store.
-        pipeline: Finds the graph of a query.
+        versions: Finds the pipelines of a query.
         wanted: What the graph should be.
         given: The settings that were named; the others are as they were when it began.
         spark: The session.
@@ -382,7 +391,7 @@ def open_graph(
     _check(snapshot, wanted)
     if wanted != known:
         put_definition(store.root, wanted)
-    return LiveGraph(store, wanted, pipeline, spark)
+    return LiveGraph(store, wanted, versions, spark)
 
 
 def _check(snapshot: Snapshot, definition: Definition) -> None:

@@ -3,6 +3,9 @@
 A row of a source is expired once it is so for every query that reads the source. Where rows wait in
 a query's state, the query's watermark must be beyond the row's event time by more than the bound of
 that query. Where a row may take part however late it comes, the query must have read it.
+
+If another query reads the results of one, what it has of a row may wait there as well, and nothing
+here says until when. So a row whose reader has readers stays alive.
 """
 
 from __future__ import annotations
@@ -124,6 +127,47 @@ class Horizon:
         read = ENTITIES if stream in self._snapshot.shared else stream
         return tuple(q for q in self._queries if q in streams and read in streams[q].sources)
 
+    def behind(self, query: str) -> tuple[str, ...]:
+        """Name the queries that may still make something of what a query makes, however far off."""
+        if query in self._snapshot.shared:
+            return ()  # whatever uses what jobs generate reads each of their streams directly
+        found: list[str] = []
+        ahead = [query]
+        while ahead:
+            new = [q for q in self._next(ahead.pop()) if q != query and q not in found]
+            found += new
+            ahead += new
+        return tuple(q for q in found if not self._has_ended(q))
+
+    def _next(self, query: str) -> list[str]:
+        """Name the queries that read the results of a query, or may do so."""
+        own = self._above(query)
+        unknown = {
+            name
+            for name, record in self._snapshot.streams.items()
+            if record.kind == "source"
+            and (record.identity or {}).get("kind") == "clew"
+            and name not in own
+        }
+        # A source with ids of results, under a name that no query has: it may be of any query.
+        return [
+            q
+            for q in self._queries
+            if q in self._snapshot.streams
+            and (query in (read := self._snapshot.streams[q].sources) or unknown & set(read))
+        ]
+
+    def _above(self, query: str) -> set[str]:
+        """Name the streams that a query's rows come from, however far off."""
+        found: set[str] = set()
+        ahead = [query]
+        while ahead:
+            record = self._snapshot.streams.get(ahead.pop())
+            new = set(() if record is None else record.sources) - found
+            found |= new
+            ahead += new
+        return found
+
     def limit(self, stream: str) -> Limit:
         """Say which rows of a source are expired."""
         if stream not in self._limits:
@@ -143,6 +187,8 @@ class Horizon:
             return Limit(-_ANY)  # it has not begun, so what it will read is not known
         before, read_by = None, []
         for query in self.readers(stream):
+            if self.behind(query):
+                return Limit(never=True)
             bound = self._snapshot.streams[query].bounds.get(stream)
             if self._has_ended(query):
                 continue
@@ -161,22 +207,29 @@ class Horizon:
         """Say how each query that may still make something of a stream holds its rows."""
         found = []
         for query in self.readers(stream):
+            mark = self._watermark_us(query) or None
+            for reader in self.behind(query):
+                why = f"it reads what `{query}` makes of it, and until when is not known"
+                found.append(Hold(reader, None, mark, waits=True, by_arrival=True, why=(why,)))
             if self._has_ended(query):
                 continue
             bound = self._snapshot.streams[query].bounds.get(stream) or {}
-            why = tuple(bound.get("why") or ())
+            reasons = tuple(bound.get("why") or ())
             if not bound:
-                why = ("the store does not say for how long it keeps rows",)
+                reasons = ("the store does not say for how long it keeps rows",)
             elif bound["by_arrival"] and self.repeats(stream):
-                why = (*why, "equal rows are one row here, so it may come again at any time")
+                reasons = (
+                    *reasons,
+                    "equal rows are one row here, so it may come again at any time",
+                )
             found.append(
                 Hold(
                     query,
-                    None if why else bound.get("micros"),
-                    self._watermark_us(query) or None,
+                    None if reasons else bound.get("micros"),
+                    mark,
                     bool(bound.get("waits")),
                     bool(bound.get("by_arrival")),
-                    why,
+                    reasons,
                 )
             )
         return tuple(found)

@@ -42,7 +42,6 @@ from clew.live.state import State
 from clew.steps import reached
 from clew.store.commit import put_json
 from clew.store.engine import as_pattern, literal
-from clew.store.layout import read_json
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -134,7 +133,7 @@ class NativeEngine:
         )
         state = leave_out(db, self._root, self.definition.name, taken)
         if merges:
-            merge_equal_results(db)
+            merge_equal_results(db, self._root)
         db.execute("CREATE OR REPLACE TEMP TABLE behind AS SELECT DISTINCT stream, a, b FROM edge")
         gathered.fetch_sources("behind")
         state = self._with_time(taken, state)
@@ -157,7 +156,7 @@ class NativeEngine:
 
     def _taken_in(self) -> State:
         found = sorted(each for each in self._intake.glob("*") if each.name.isdigit())
-        return State.from_dict(read_json(found[-1] / STEP)) if found else State()
+        return State.read(found[-1] / STEP) if found else State()
 
     def _open(self, taken: Taken, state: State) -> dict[str, Any]:
         """Note what must be passed before all rows of this step are expired."""
@@ -390,7 +389,7 @@ class Delivery:
             for each in found.column("element").value_counts().to_pylist():
                 counts[each["values"]] += each["counts"]
         intake = graph_folder(root, self.graph) / "intake" / f"{tick.step:010d}" / STEP
-        state = State.from_dict(read_json(intake))
+        state = State.read(intake)
         state = replace(
             state, vertices=before.vertices, edges=before.edges, labels=before.labels
         ).counted(counts[VERTEX], counts[EDGE], counts[LABEL])

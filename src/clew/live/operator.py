@@ -83,7 +83,7 @@ class OperatorEngine:
         )
         state = leave_out(db, self._root, self.definition.name, taken)
         if merges:
-            merge_equal_results(db)
+            merge_equal_results(db, self._root)
         self._tell_new(merges=merges)
         gathered.fetch_sources("new_source")
         state = self._with_time(taken, state)

@@ -9,6 +9,7 @@ from clew.live.elements import graph_folder
 from clew.live.horizon import Reached
 from clew.store.commit import put_json
 from clew.store.layout import read_json
+from clew.store.said import damaged, read_definition_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,11 +57,14 @@ def definition_file(root: Path, graph: str) -> Path:
 def read_definition(root: Path, graph: str) -> Definition | None:
     """Read what a graph is; None if the store has none of that name."""
     try:
-        said = read_json(definition_file(root, graph))
+        said = read_definition_of(definition_file(root, graph))
     except FileNotFoundError:
         return None
     queries = said["queries"]
-    return Definition(**{**said, "queries": None if queries is None else tuple(queries)})
+    try:
+        return Definition(**{**said, "queries": None if queries is None else tuple(queries)})
+    except TypeError as error:
+        raise damaged(definition_file(root, graph), error) from error
 
 
 def put_definition(root: Path, definition: Definition) -> None:
@@ -119,6 +123,19 @@ class State:
         reached = {query: Reached(**each) for query, each in said["reached"].items()}
         lists = {name: tuple(said[name]) for name in ("idle", "repeating", "open")}
         return cls(**{**said, "reached": reached, **lists})
+
+    @classmethod
+    def read(cls, path: Path) -> State:
+        """Read a state from its file.
+
+        Raises:
+            StoreError: The file does not say how far a graph has come.
+        """
+        said = read_json(path)
+        try:
+            return cls.from_dict(said)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise damaged(path, error) from error
 
     def counted(self, vertices: int, edges: int, labels: int) -> State:
         """Add to the numbers of delivered elements."""

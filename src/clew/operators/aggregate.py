@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -18,15 +18,16 @@ from pyspark.sql import types as T
 from clew.capture.algebra import Groups, Members
 from clew.capture.intervals import span_column
 from clew.exceptions import BeyondRowError, GraphError
-from clew.graph.columns import WATERMARK, is_hidden, named, quote, sole
+from clew.graph.columns import WATERMARK, at_hand, named, quote, real_name, refuse_nameless, sole
 from clew.graph.node import Annotated, Node
 from clew.graph.plan import change, describe
 from clew.operators.groups import aliased, key_name, keyed
 from clew.operators.keep import shown
+from clew.operators.project import probe_stars, references_of
 from clew.operators.untouched import origin_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame
 
@@ -77,6 +78,16 @@ class Aggregate:
     session: int | None = None
     within: int | None = None
     exactness: ClassVar[Exactness] = "exact"
+
+    def __post_init__(self) -> None:
+        """Refuse any other method of a frame: a verb may come from a store.
+
+        Raises:
+            GraphError: The verb does not group rows.
+        """
+        if self.grouping not in get_args(Grouping):
+            msg = f"`{self.grouping}` does not group rows."
+            raise GraphError(msg)
 
     @property
     def kind(self) -> str:
@@ -182,6 +193,7 @@ def aggregate(
         BeyondRowError: A grouping or aggregate expression holds a subquery or a window function.
     """
     df = node.plain.df
+    keys, aggregates = _named_well(node, grouping, keys, aggregates)
     counted = getattr(df, grouping)(*keys).agg(F.count(F.lit(1)))
     names = counted.columns[:-1]
     if len(names) < len(keys):
@@ -203,7 +215,7 @@ def aggregate(
         within=_within(node, keys) if grouping == "groupBy" else None,
     )
     out = Node(operator, (node,))
-    sole([c for c in out.columns if not is_hidden(c)], "agg")
+    sole(out.columns, "agg", df)
     made = change(out.plain.df, df)
     beyond = made.beyond(["Aggregate", "Expand", "Filter"])
     if beyond:
@@ -214,6 +226,52 @@ def aggregate(
         )
     # Spark puts a row into several windows, or into several levels of a rollup, by an `Expand`.
     return replace(out, operator=replace(operator, overlaps="Expand" in made.added))
+
+
+def _named_well(
+    node: Node, grouping: Grouping, keys: Sequence[Column | str], aggregates: Sequence[Column]
+) -> tuple[list[Column | str], list[Column]]:
+    """Give what is taken as `frame["column"]` the names that Spark's own result would have."""
+    by = at_positions(node, keys)
+    probe_stars(node, by, aggregates)
+    refuse_nameless((*by, *aggregates))
+    with at_hand():
+        grouped = getattr(node.plain.df, grouping)(*by)
+        key_names = grouped.agg(F.count(F.lit(1))).columns[:-1]
+        names = grouped.agg(*aggregates).columns[len(key_names) :]
+    references = references_of(node)
+    return _renamed(by, key_names, references), _renamed(aggregates, names, references)
+
+
+def at_positions(node: Node, keys: Sequence[Column | str]) -> list[Column | str]:
+    """Take grouping columns that are given by their positions."""
+    return [_at_position(node, key) for key in keys]
+
+
+def _at_position(node: Node, key: Column | str | int) -> Column | str:
+    """Take a grouping column that is given by its position, counted from 1 as Spark does."""
+    if not isinstance(key, int):
+        return key
+    columns = node.columns
+    if not 1 <= key <= len(columns):
+        msg = (
+            f"`groupBy({key})` counts columns from 1, and the frame has {len(columns)}.\n\n"
+            f'Name the column instead, e.g. `.groupBy("{columns[0]}")`.'
+        )
+        raise GraphError(msg)
+    return named(columns[key - 1])
+
+
+def _renamed(
+    columns: Sequence[Any], names: Sequence[str], references: Mapping[str, str]
+) -> list[Any]:
+    if len(columns) != len(names):
+        return list(columns)
+    out = []
+    for column, name in zip(columns, names, strict=True):
+        better = real_name(name, references)
+        out.append(column if better == name else column.alias(better))
+    return out
 
 
 def _session(keys: Sequence[T.StructField]) -> int | None:
@@ -287,8 +345,9 @@ def pivot(
     aggregates: Sequence[Column],
 ) -> Node:
     """Add a pivot."""
+    keys, aggregates = _named_well(node, "groupBy", keys, aggregates)
     names = node.plain.df.groupBy(*keys).agg(F.count(F.lit(1))).columns[:-1]
     kept = None if values is None else tuple(values)
     out = Node(Pivot(tuple(keys), column, kept, tuple(aggregates), tuple(names)), (node,))
-    sole(out.columns, "pivot")
+    sole(out.columns, "pivot", node.plain.df)
     return out

@@ -8,14 +8,14 @@ kept.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from clew.exceptions import ColumnError
-from clew.graph.columns import ID_A, ID_B, named, sole, user_columns
+from clew.graph.columns import ID_A, ID_B, WATERMARK, named, sole, spelling, user_columns
 from clew.graph.node import Annotated, Node
 from clew.operators.groups import grouped
 
@@ -48,6 +48,8 @@ class Dedup:
 
     def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
         [source] = inputs
+        if source.df.isStreaming:
+            source = without_times(source)
         keys = list(self.keys) if self.keys is not None else user_columns(source.df)
         if self.within_watermark:
             return source.with_df(source.df.dropDuplicatesWithinWatermark(keys))
@@ -68,6 +70,14 @@ class Dedup:
         )
 
 
+def without_times(frame: Annotated) -> Annotated:
+    """Leave out hidden copies of the event time: Spark keeps state for one such column only."""
+    marked = {f.name for f in frame.df.schema.fields if WATERMARK in f.metadata}
+    gone = [name for name in frame.references if name in marked]
+    kept = tuple(name for name in frame.references if name not in marked)
+    return replace(frame, df=frame.df.drop(*gone), references=kept) if gone else frame
+
+
 def dedup(
     node: Node,
     keys: Sequence[str] | None,
@@ -81,9 +91,10 @@ def dedup(
         ColumnError: A key is not a column, or all duplicates are asked for on a stream.
     """
     if keys is None:
-        sole(node.columns, "dropDuplicates")
+        sole(node.columns, "dropDuplicates", node.plain.df)
     else:
-        missing = [k for k in keys if k not in node.columns]
+        spelt = spelling(node.plain.df)
+        missing = [k for k in keys if spelt(k) not in map(spelt, node.columns)]
         if missing:
             msg = (
                 f"`dropDuplicates` names the column `{missing[0]}`, which the frame does not have; "

@@ -11,13 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from clew.capture.algebra import Groups, Members, left, right
 from clew.exceptions import BeyondRowError, ColumnError, GraphError
-from clew.graph.columns import ID_A, ID_B, WATERMARK, is_hidden, named, sole
+from clew.graph.columns import ID_A, ID_B, WATERMARK, is_hidden, named, sole, spelling
 from clew.graph.node import Annotated, Node
 from clew.graph.plan import change, describe
 from clew.operators.admit import admitted
@@ -133,14 +132,14 @@ def _semi(join: Join, first: Annotated, second: Annotated, capture: Capture) -> 
     if first.df.isStreaming and second.df.isStreaming:
         move = capture.witness(first.annotation, second.annotation)
         return _first_match(join, first, second, move)
-    if join.names is not None:
+    if join.names is not None and _same_types(join.names, first.df, second.df):
         return _by_names(join.names, first, second, capture)
     return _by_condition(join, first, second, capture)
 
 
 def _by_names(names: list[str], first: Annotated, second: Annotated, capture: Capture) -> Annotated:
     """Gather the right side's rows per key first: then each left row finds one partner at most."""
-    sole([c for c in first.df.columns if not is_hidden(c)], "semi join")
+    sole([c for c in first.df.columns if not is_hidden(c)], "semi join", first.df)
     one = (F.count(F.lit(1)).alias("_clew_count"),)
     grouped = Aggregate("groupBy", tuple(names), one, tuple(names)).annotate([second], capture)
     partners = _sided(grouped, right).drop("_clew_count")
@@ -149,13 +148,20 @@ def _by_names(names: list[str], first: Annotated, second: Annotated, capture: Ca
     return _merged(joined, move, first, grouped, first.references)
 
 
+def _same_types(names: list[str], first: DataFrame, second: DataFrame) -> bool:
+    """Tell whether keys are compared as they are; else two of a side may equal one of the other."""
+    spelt = spelling(first)
+    sides = [{spelt(f.name): f.dataType for f in df.schema.fields} for df in (first, second)]
+    return all(sides[0].get(spelt(n)) == sides[1].get(spelt(n), ...) for n in names)
+
+
 def _by_condition(join: Join, first: Annotated, second: Annotated, capture: Capture) -> Annotated:
     """Find the matches of each left row by its id, beside the semi join itself."""
     if first.df.isStreaming:
         msg = (
-            "a semi join of a stream with a table needs its columns by name, so that the matching "
-            'rows can be looked up.\n\nWrite `.join(table, on=["key"], how="semi")`, renaming '
-            "columns before if they differ."
+            "a semi join of a stream with a table needs its columns by name and of one type, so "
+            'that the matching rows can be looked up.\n\nWrite `.join(table, on=["key"], '
+            'how="semi")`, renaming and casting columns before if they differ.'
         )
         raise GraphError(msg)
     matches = _sided(first, left).join(_sided(second, right), join.on, "inner")
@@ -233,9 +239,7 @@ def join(
     try:
         df = node.plain.df
         _ = df.schema
-    except AnalysisException as error:
-        if "_clew_ref_" not in str(error):
-            raise
+    except ColumnError as error:
         msg = (
             'a column in the join condition, taken as `frame["column"]`, is in both sides or in '
             'neither of them.\n\nFor a self-join give each side a name: `a = frame.alias("a")`, '

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark.sql import Column
 
-from clew.exceptions import BeyondRowError
+from clew.exceptions import BeyondRowError, GraphError
 from clew.graph.node import Node
 from clew.graph.plan import change, describe
 from clew.graph.text import plain_symbols, printed
@@ -24,6 +24,15 @@ if TYPE_CHECKING:
     from clew.model import Exactness
 
 
+_VERBS = frozenset(
+    {
+        *("filter", "dropna", "alias", "withWatermark", "orderBy", "sortWithinPartitions"),
+        *("limit", "offset", "sample", "repartition", "repartitionByRange", "repartitionById"),
+        *("coalesce", "hint", "observe", "persist", "cache"),
+    }
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Keep:
     """Call one of Spark's verbs that neither makes new rows nor changes columns."""
@@ -32,6 +41,16 @@ class Keep:
     args: tuple[Any, ...] = ()
     options: Mapping[str, Any] | None = None
     exactness: ClassVar[Exactness] = "exact"
+
+    def __post_init__(self) -> None:
+        """Refuse any other method of a frame: a verb may come from a store.
+
+        Raises:
+            GraphError: The verb does not hand on rows as they are.
+        """
+        if self.verb not in _VERBS:
+            msg = f"`{self.verb}` is no step that hands on rows as they are."
+            raise GraphError(msg)
 
     @property
     def kind(self) -> str:

@@ -49,5 +49,5 @@ def name_frame(node: Node, name: str) -> Node:
         why = "is empty" if not name else "is already the name of a source or frame here"
         msg = f"`.named({name!r})` cannot be used: the name {why}.\n\nChoose another name."
         raise GraphError(msg)
-    sole(node.columns, "named")
+    sole(node.columns, "named", node.plain.df)
     return Node(Named(name), (node,))

@@ -292,7 +292,7 @@ def _taken(node: Node, operator: Ordered) -> set[str]:
 
 
 def _check_columns(node: Node, lane: Lane, name: str) -> None:
-    sole(node.columns, name)
+    sole(node.columns, name, node.plain.df)
     for key in lane.keys:
         kind_of(node, key, name)
     kind = kind_of(node, lane.time, name)

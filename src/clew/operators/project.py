@@ -11,28 +11,40 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from clew.exceptions import BeyondRowError
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from clew.exceptions import BeyondRowError, ColumnError, GraphError
 from clew.graph.columns import (
     arranged,
-    bare_reference,
-    find_references,
+    at_hand,
     is_hidden,
     named,
     quote,
+    real_name,
+    refuse_nameless,
     refuse_reserved,
 )
 from clew.graph.node import Annotated, Node
-from clew.graph.plan import change, describe
+from clew.graph.plan import analysed, change, describe, explain
+from clew.graph.text import printed, quiet
 from clew.operators.groups import grouped
 from clew.operators.keep import shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
     from clew.capture.algebra import Capture
     from clew.model import Exactness
+
+
+_RESHAPING = frozenset(
+    ("withColumnRenamed", "withColumnsRenamed", "toDF", "to", "drop", "fillna", "replace")
+)
+_PROBE = "_clew_probe"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +114,7 @@ class Project:
         for name in df.columns:
             if name in hidden:
                 continue
-            better = name
-            for token, _, _ in find_references(name):
-                better = better.replace(token, self.references.get(token, token))
+            better = real_name(name, self.references)
             if better != name:
                 df = df.withColumnRenamed(name, better)
         return df
@@ -113,11 +123,10 @@ class Project:
 def select(node: Node, columns: Sequence[Column | str], partition: Sequence[str] | None) -> Node:
     """Add a `select`."""
     names = references_of(node)
-    wanted: list[Column | str] = []
-    for column in columns:
-        token = _bare_token(column)
-        wanted.append(column.alias(names[token]) if token in names else column)  # type: ignore[union-attr]
-    return _project(node, "select", tuple(wanted), names, partition)
+    probe_stars(node, columns)
+    refuse_nameless(columns)
+    wanted = tuple(_called(node, column, names) for column in columns)
+    return _project(node, "select", wanted, names, partition)
 
 
 def with_columns(
@@ -125,14 +134,18 @@ def with_columns(
 ) -> Node:
     """Add or replace columns."""
     refuse_reserved(columns)
+    probe_stars(node, list(columns.values()))
+    refuse_nameless(columns.values())
     return _project(node, "withColumns", dict(columns), references_of(node), partition)
 
 
-def _bare_token(column: Column | str) -> str | None:
-    if isinstance(column, str):
-        return None
-    found = bare_reference(column)
-    return f"_clew_ref_{found[0]}_{found[1]}" if found else None
+def _called(node: Node, column: Column | str, references: Mapping[str, str]) -> Column | str:
+    """Give a column its name where Spark would call it by a hidden copy, and so would hide it."""
+    if isinstance(column, str) or not any(token in str(column) for token in references):
+        return column
+    with at_hand():
+        made = node.plain.df.select(column).columns
+    return column.alias(real_name(made[0], references)) if made[0] in references else column
 
 
 def _project(
@@ -167,6 +180,28 @@ _INSTEAD = {
 }
 
 
+def probe_stars(node: Node, columns: Sequence[Any], aggregates: Sequence[Column] = ()) -> None:
+    """Refuse `*` inside a function: it would take in clew's own columns.
+
+    Raises:
+        ColumnError: An expression is made of all columns of the frame.
+    """
+    for column in (*columns, *aggregates):
+        text = printed(column) if isinstance(column, Column) else ""
+        if "*" not in text or text == "*" or text.endswith(".*"):
+            continue
+        probe = node.plain.df.withColumn(_PROBE, F.lit(True))
+        with at_hand(), quiet():
+            is_aggregate = any(column is each for each in aggregates)
+            made = probe.groupBy().agg(column) if is_aggregate else probe.select(column)
+        if _PROBE in analysed(explain(made))[0]:
+            msg = (
+                f"`{shown(column)}` stands for every column, and clew's own are among them while "
+                "the query runs.\n\nName the columns: `F.struct(*frame.columns)`."
+            )
+            raise ColumnError(msg)
+
+
 def references_of(node: Node) -> dict[str, str]:
     """Map the hidden copies at hand in a frame to the names of the columns they copy."""
     names = {}
@@ -186,6 +221,16 @@ class Reshape:
     options: Mapping[str, Any]
     exactness: ClassVar[Exactness] = "exact"
 
+    def __post_init__(self) -> None:
+        """Refuse any other method of a frame: a verb may come from a store.
+
+        Raises:
+            GraphError: The verb does not only change columns.
+        """
+        if self.verb not in _RESHAPING:
+            msg = f"`{self.verb}` is no step that renames, drops or fills columns."
+            raise GraphError(msg)
+
     @property
     def kind(self) -> str:
         return self.verb
@@ -198,6 +243,9 @@ class Reshape:
         [source] = inputs
         if self.verb == "toDF":
             out = arranged(source.df, source.hidden).toDF(*self.args, *source.hidden)
+        elif self.verb == "to":
+            hidden = [source.df.schema[name] for name in source.hidden]
+            out = source.df.to(T.StructType([*self.args[0].fields, *hidden]))
         else:
             out = getattr(source.df, self.verb)(*self.args, **self.options)
         return source.with_df(out)

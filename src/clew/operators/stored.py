@@ -21,7 +21,9 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from clew.capture.properties import MERGES, Merge
+from clew.exceptions import GraphError
 from clew.graph.text import column_of
+from clew.operators.admissible import FUNCTIONS, admit_sql, admit_type
 from clew.operators.aggregate import Aggregate, Clock, Pivot
 from clew.operators.dedup import Dedup
 from clew.operators.join import Join
@@ -192,11 +194,11 @@ def decode(data: Any) -> Any:
     if not isinstance(data, dict):
         return data
     if "sql" in data:
-        return column_of(data["sql"])
+        return column_of(admit_sql(data["sql"]))
     if "function" in data:
-        return _function(data["function"], data["of"])
+        return _function(admit_sql(data["function"]), data["of"])
     if "type" in data:
-        return T.StructType.fromJson(data["type"])["of"].dataType
+        return T.StructType.fromJson(admit_type(data["type"]))["of"].dataType
     if "decimal" in data:
         return Decimal(data["decimal"])
     if "tuple" in data:
@@ -211,13 +213,21 @@ def made(name: str, fields: Mapping[str, Any]) -> Operator:
     given = dict(fields)
     if isinstance(given.get("merge"), Mapping):
         given["merge"] = _merge(given["merge"])
-    operator: Operator = _BY_NAME[name](**given)
+    kind = _BY_NAME[name]
+    if kind is Keep and given["verb"] == "filter":
+        for each in given["args"]:
+            if isinstance(each, str):
+                admit_sql(each)
+    operator: Operator = kind(**given)
     return operator
 
 
 def _merge(said: Mapping[str, Any]) -> Merge:
     if "both" not in said:
         return MERGES[said["merge"]]
+    if said["merge"] not in FUNCTIONS:
+        msg = f"the store says to merge by `{said['merge']}`, which is no aggregate function."
+        raise GraphError(msg)
     return Merge("own", getattr(F, said["merge"]), said["both"])
 
 

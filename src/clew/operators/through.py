@@ -137,7 +137,7 @@ def through(
         msg = f"the function given to `through` returned {type(made).__name__}, not a DataFrame."
         raise GraphError(msg)
     refuse_reserved(made.columns)
-    sole(made.columns, "through")
+    sole(made.columns, "through", made)
     missing = [k for k in keys if k not in made.columns]
     if missing or not keys:
         what = f"`{missing[0]}`, which the results do not have" if missing else "no column at all"

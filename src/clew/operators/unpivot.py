@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from clew.graph.columns import is_hidden, named, quote, user_columns
+from clew.graph.columns import is_hidden, named, quote, spelling, user_columns
 from clew.graph.node import Annotated, Node
 from clew.operators.keep import shown
 
@@ -42,8 +42,9 @@ class Unpivot:
         return Annotated(out, move.annotation, source.references)
 
     def _others(self, source: Annotated) -> list[Any]:
-        kept = set(source.df.select(*self.ids).columns)
-        return [named(c) for c in user_columns(source.df) if c not in kept]
+        spelt = spelling(source.df)
+        kept = {spelt(c) for c in source.df.select(*self.ids).columns}
+        return [named(c) for c in user_columns(source.df) if spelt(c) not in kept]
 
 
 def unpivot(node: Node, ids: Any, values: Any, variable: str, value: str) -> Node:

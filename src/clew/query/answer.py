@@ -17,10 +17,10 @@ from clew.query.row import Content, Rows
 from clew.query.status import status_of
 from clew.query.trace import Trace
 from clew.store.gaps import NOT_UNFOLDED
-from clew.store.records import worst
+from clew.store.records import Gap, worst
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from clew.model import Exactness, Status
     from clew.query.scope import Direction, Route
@@ -51,23 +51,43 @@ def answer(
     """
     asked = _start(question, route, stream, start, walked)
     ends = [_end(question, *each) for each in sorted(walked.ends.items())]
+    mixed = _mixed(question, [asked, *ends], walked)
     return Trace(
         direction=route.direction,
         stream=stream,
         start=Rows([asked]),
         rows=Rows(ends),
         path=paths(question.snapshot, walked.passed),
-        exactness=_exactness(question, walked),
-        gaps=tuple(sorted(walked.gaps)),
+        exactness=worst([_exactness(question, walked), "coarse" if mixed else None]),
+        gaps=tuple(sorted({*walked.gaps, *mixed})),
         seconds=time.perf_counter() - began,
         scope=_scope(route),
         _tables=tuple(walked.hops),
         status=_status(question, route, asked, ends),
         runs=tuple(sorted({(each.writer, each.run) for each in walked.batches})),
+        batches=tuple(sorted(walked.batches, key=lambda each: (each.writer, each.order))),
         steps=steps_between(question.snapshot, walked.passed),
         _look=look,
         _when=partial(first_expiries, question),
     )
+
+
+def _mixed(question: Question, contents: Sequence[Content], walked: Walk) -> set[Gap]:
+    """Name the batches that hold different rows under one id: which is meant cannot be told."""
+    gaps = set()
+    for each in (one for one in contents if one.unlike):
+        identity = question.snapshot.streams[each.stream].identity or {}
+        by = ", ".join(identity.get("keys") or ()) or identity.get("kind", "its id")
+        count = "1 id" if each.unlike == 1 else f"{each.unlike} ids"
+        reason = (
+            f"{count} of `{each.stream}` (by {by}) stand for several rows that differ, so which of "
+            "them a result came from is not known"
+        )
+        for batch in walked.batches:
+            if each.stream in batch.row_files:
+                last = batch.number if batch.last is None else batch.last
+                gaps.add(Gap(batch.writer, batch.run, batch.number, last, reason))
+    return gaps
 
 
 def _status(question: Question, route: Route, asked: Content, ends: list[Content]) -> Status | None:
@@ -171,9 +191,10 @@ def content_of(
 def _exactness(question: Question, walked: Walk) -> Exactness:
     streams = question.snapshot.streams
     labels: list[str | None] = []
-    for sink, source in walked.passed:
+    for (sink, source), versions in walked.passed.items():
         for each in (sink, source):
             record = streams.get(each)
             if record is not None:
-                labels += [record.exactness, (record.identity or {}).get("label")]
+                labels += [record.in_version(v).exactness for v in versions]
+                labels.append((record.identity or {}).get("label"))
     return worst(labels)

@@ -89,10 +89,15 @@ def fetch(
         One row per id, ordered by time and id; `_clew_known` is false where there is no content.
     """
     relation = question.rows_of(stream, among)
-    table = _unknown(ids) if relation is None else _join(question, relation, ids)
+    is_source = question.snapshot.writer(stream) is None
+    unlike = 0
+    if relation is None:
+        table = _unknown(ids)
+    else:
+        table, unlike = _join(question, relation, ids, alike=is_source)
     if among is not None and not all(table.column("_clew_known").to_pylist()):
         return fetch(question, stream, ids)
-    return Content(stream, table, question.is_numbered(stream))
+    return Content(stream, table, question.is_numbered(stream), unlike)
 
 
 def places_of(question: Question, stream: str) -> pa.Table:
@@ -152,15 +157,18 @@ def _chosen(
     choice: Choice,
 ) -> pa.Table:
     """Find the rows that match, in order; a page of the same rows is found at once."""
+
+    def find() -> pa.Table:
+        return _newest(question, _match(question, stream, relation, where, order_by, choice))
+
+    if where is not None or order_by is not None:
+        return find()  # SQL may give something else each time
     key = (state_of(question.snapshot), stream, repr(replace(choice, offset=0)))
-    is_ours = where is None and order_by is None  # SQL may give something else each time
-    known = question.engine.remembered.find(key) if is_ours else None
-    if known is not None:
-        return known
-    found = _newest(question, _match(question, stream, relation, where, order_by, choice))
-    if is_ours:
-        question.engine.remembered.keep(key, found)
-    return found
+    known = question.engine.remembered.find(key)
+    if known is None:
+        known = find()
+        question.engine.remembered.keep(key, known)
+    return known
 
 
 def _match(
@@ -205,7 +213,27 @@ def _newest(question: Question, rows: pa.Table) -> pa.Table:
     )
 
 
-def _join(question: Question, relation: Relation, ids: pa.Table) -> pa.Table:
+def _unlike(question: Question, rows: pa.Table) -> int:
+    """Count the ids under which rows lie that are not the same.
+
+    A source row never changes: where its copies differ, its id is not its own, or its source was
+    rewritten between two readings.
+    """
+    if rows.group_by(["_clew_a", "_clew_b"]).aggregate([]).num_rows == rows.num_rows:
+        return 0
+    question.session.register("copies", rows)
+    found = question.session.table(
+        "SELECT count(*) AS n FROM (SELECT _clew_a, _clew_b FROM (SELECT DISTINCT * EXCLUDE "
+        "(_clew_version, _clew_segment, _clew_time) FROM copies WHERE _clew_known) "
+        "GROUP BY ALL HAVING count(*) > 1)"
+    )
+    return int(found.column("n")[0].as_py())
+
+
+def _join(
+    question: Question, relation: Relation, ids: pa.Table, *, alike: bool
+) -> tuple[pa.Table, int]:
+    """Find rows by their ids; also count the ids whose copies differ where they should not."""
     question.session.register("wanted", ids)
     columns = _listed(relation)
     found = question.session.table(
@@ -213,18 +241,20 @@ def _join(question: Question, relation: Relation, ids: pa.Table) -> pa.Table:
         f"FROM {relation.sql} r JOIN wanted w ON r._clew_a = w.a AND r._clew_b = w.b",
         relation.params,
     )
+    unlike = _unlike(question, found) if alike else 0
     places = pa.array(range(found.num_rows), pa.int64())
     found = _newest(question, found.append_column("_clew_place", places))
     if found.num_rows == ids.num_rows:
         wanted = [*HIDDEN, *relation.columns]
-        return found.select(wanted).sort_by([(name, "ascending") for name in _SORT])
+        return found.select(wanted).sort_by([(name, "ascending") for name in _SORT]), unlike
     question.session.register("found", found)
-    return question.session.table(
+    table = question.session.table(
         "SELECT w.a AS _clew_a, w.b AS _clew_b, r._clew_segment, r._clew_time, "
         f"coalesce(r._clew_known, false) AS _clew_known{columns} "
         "FROM wanted w LEFT JOIN found r ON r._clew_a = w.a AND r._clew_b = w.b "
         "ORDER BY r._clew_time NULLS LAST, w.a, w.b"
     )
+    return table, unlike
 
 
 def _unknown(ids: pa.Table) -> pa.Table:

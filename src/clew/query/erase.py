@@ -7,7 +7,9 @@ values. Files are replaced one by one, each whole; a process that dies in betwee
 
 from __future__ import annotations
 
+import glob
 import os
+import uuid
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +22,7 @@ import pyarrow.parquet as pq
 from clew.live.elements import LIVE, VERTEX
 from clew.store.asserted import recorded_streams, rounds_of
 from clew.store.commit import now, put_json
+from clew.store.inside import refuse_links, store_file
 from clew.store.layout import ASSERTIONS, POINTS, quote_name
 
 if TYPE_CHECKING:
@@ -62,6 +65,7 @@ class Erased:
 
 def erase_content(snapshot: Snapshot, row: RowId) -> int:
     """Take the content of a row out of all files of a store; return how many copies there were."""
+    refuse_links(snapshot.root)
     identity = snapshot.streams[row.stream].identity or {}
     # The segment of a row that is identified by a key is the key itself.
     gone = ["row", "segment"] if identity.get("kind") == "key" else ["row"]
@@ -94,11 +98,12 @@ def _recorded(root: Path, row: RowId) -> Iterator[tuple[Path, str | None]]:
         for each in rounds_of(root, writer):
             for copy in each.streams.get(row.stream, {}).get("copies", ()):
                 if copy["a"] == row.a:
-                    yield root / copy["file"], streams[row.stream].time
+                    yield store_file(root, copy["file"]), streams[row.stream].time
 
 
 def _empty_line(path: Path, line: int, time: str | None) -> int:
     """Set everything in one line of a file to null, but for its time."""
+    _drop_stale_checksum(path)
     table = pq.read_table(path, partitioning=None, coerce_int96_timestamp_unit="us")
     mask = pa.chunked_array([pa.array(np.arange(table.num_rows) == line)])
     names = [name for name in table.column_names if name != time]
@@ -123,6 +128,7 @@ def _change(
         row: The row.
         change: Changes a table, given the lines with the id; returns it and the lines it changed.
     """
+    _drop_stale_checksum(path)
     ids = pq.read_table(path, columns=list(names), partitioning=None)
     mask = pc.and_(pc.equal(ids.column(names[0]), row.a), pc.equal(ids.column(names[1]), row.b))
     mask = pc.fill_null(mask, False)
@@ -137,13 +143,33 @@ def _change(
 
 
 def _replace(path: Path, changed: pa.Table) -> None:
-    draft = path.with_name(f".{path.name}.tmp")
-    pq.write_table(changed, draft, compression="zstd")
-    with draft.open("rb") as file:
-        os.fsync(file.fileno())
-    draft.replace(path)
-    # Spark leaves a checksum beside a file, which is no longer that of this one.
-    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+        left.unlink(missing_ok=True)  # of an erasure that was killed: it holds content, too
+    draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        pq.write_table(changed, draft, compression="zstd")
+        with draft.open("rb") as file:
+            os.fsync(file.fileno())
+        # Spark leaves a checksum beside a file, and reads a file that has none. So the checksum
+        # goes first: whoever dies in between leaves a file that can be read.
+        _checksum(path).unlink(missing_ok=True)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _checksum(path: Path) -> Path:
+    return path.with_name(f".{path.name}.crc")
+
+
+def _drop_stale_checksum(path: Path) -> None:
+    """Take away a checksum that is older than its file: Spark refuses to read the two."""
+    try:
+        is_stale = _checksum(path).stat().st_mtime_ns < path.stat().st_mtime_ns
+    except FileNotFoundError:
+        return
+    if is_stale:
+        _checksum(path).unlink(missing_ok=True)
 
 
 def _vertices(table: pa.Table, mask: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -1,8 +1,9 @@
 """When a row expires: the moment that a query's watermark must pass.
 
 Each query that reads a row's stream holds the row until its own watermark is beyond the row's event
-time by more than the query's bound. The query that has the longest way to go decides, so its moment
-and its watermark are the ones that are shown.
+time by more than the query's bound; a query behind it holds the row for as long as nobody knows.
+The query that has the longest way to go decides, so its moment and its watermark are the ones that
+are shown.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ class Expiry:
         watermark: How far the query that holds the row longest is; None if it has no watermark.
         why: What holds the row, or why there is no such time.
         query: The query that holds it longest.
+        has_end: It will expire once the queries have come far enough.
     """
 
     id: RowId
@@ -46,6 +48,7 @@ class Expiry:
     watermark: dt.datetime | None
     why: str
     query: str | None = None
+    has_end: bool = True
 
     @property
     def stream(self) -> str:
@@ -107,7 +110,7 @@ def _expiry(
         hold = endless[0]
         steps = "; ".join(hold.why) or "nothing bounds it"
         why = f"`{hold.query}` may use it at any time: {steps}"
-        return Expiry(row, status, None, _moment(hold.watermark_us), why, hold.query)
+        return Expiry(row, status, None, _moment(hold.watermark_us), why, hold.query, has_end=False)
     waiting = [hold for hold in holds if hold.waits]
     if not waiting:
         return Expiry(row, status, None, None, _arrived(holds, status), holds[0].query)

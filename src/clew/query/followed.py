@@ -12,6 +12,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from clew.exceptions import StoreError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -53,10 +55,24 @@ def aggregated(said: Mapping[str, Any]) -> dict[str, Aggregated]:
 
     Args:
         said: What the store says of the result's stream.
+
+    Raises:
+        StoreError: The store says what no query can be.
     """
     pipeline = said.get("pipeline")
     if not pipeline or not said.get("graph"):
         return {}
+    try:
+        return _aggregated(said, pipeline)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        msg = (
+            f"the pipeline of `{said.get('name')}` is not as a store's pipeline should be.\n\n"
+            "Restore the file of the stream from a backup, or write provenance to a new place."
+        )
+        raise StoreError(msg) from error
+
+
+def _aggregated(said: Mapping[str, Any], pipeline: Mapping[str, Any]) -> dict[str, Aggregated]:
     steps = _Steps(pipeline["steps"], said["graph"]["nodes"])
     sink = said["graph"]["sink"]
     found = {name: steps.aggregate((sink, name)) for name in steps.columns(sink)}

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from clew.exceptions import QueryError, ReplayError
+from clew.graph.mask import mask_from
 from clew.query import closed, show
 from clew.query.followed import FUNCTIONS, aggregated
 from clew.query.row import to_python
@@ -205,7 +206,16 @@ class _Asked:
         self.trace = trace
         self.without_each = without_each
         self.result = one_of(trace)
-        self.made = aggregated(read_stream(root, trace.stream) or {})
+        said = read_stream(root, trace.stream) or {}
+        self.made = aggregated(said)
+        self.mask = mask_from(said.get("mask"))
+
+    def _masked(self, column: str | None, value: str | None) -> str | None:
+        """Name a column that could be needed and is masked; all could be if none are named."""
+        named = [each for each in (column, value) if each is not None]
+        if len(named) < len((column, value)):
+            named += [name for name, _ in self.mask.columns]
+        return next(iter(self.mask.hides(named)), None)
 
     def answer(self, column: str | None, value: str | None) -> Influence:
         """Choose a column if none is named, and weigh the rows."""
@@ -215,6 +225,9 @@ class _Asked:
             raise QueryError(msg)
         if not self.result.known:
             return self._none(column, "what the result holds is not in the store")
+        hidden = self._masked(column, value)
+        if hidden is not None:
+            return self._none(column, f"the store does not keep `{hidden}` as it was (`mask`)")
         column = self._default() if column is None else column
         if column is None:
             why = f"no column of `{self.trace.stream}` is an aggregate that is known"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
+from clew.limits import under
 from clew.live.horizon import horizon_of
 from clew.query.about import About, describe_store
 from clew.query.answer import refuse_unknown
@@ -146,7 +147,7 @@ class Listing(OpenStore):
         Raises:
             UnknownStreamError: Nothing is recorded of such a stream.
         """
-        with self._engine.session() as session:
+        with under(self._limits), self._engine.session() as session:
             return assertions(self._store.root, session, stream, limit)
 
     def status(self, stream: str, row: RowLike | Iterable[RowLike]) -> Status:

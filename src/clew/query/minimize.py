@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column
 
+    from clew.graph.condition import Condition
     from clew.graph.node import Node
     from clew.model import RowId
     from clew.query.ddmin import Kept
@@ -39,7 +40,7 @@ class Minimal:
 
     Attributes:
         id: The result.
-        condition: What it has to meet, in Spark's SQL; None if it only has to be there.
+        condition: What it has to meet; None if it only has to be there.
         rows: The source rows, none of which can be left out.
         of: How many source rows the result was made from.
         tests: How many sets of rows were tried.
@@ -124,7 +125,7 @@ class _Replayed:
 
     trials: Trials
     row: Column
-    condition: str | None
+    condition: Column | None
     gave: dict[Kept, dict[str, Any]] = field(default_factory=dict)
 
     def together(self, size: int) -> int:
@@ -144,7 +145,7 @@ def minimize(
     snapshot: Snapshot,
     trace: Trace,
     node: Node,
-    condition: str | None,
+    condition: str | Condition | None,
     progress: Callable[[int, int, int], None] | None,
     stop: Callable[[], bool] | None,
 ) -> Minimal:
@@ -153,24 +154,23 @@ def minimize(
 
     began = time.perf_counter()
     [result] = trace.start
-    if condition is not None:
-        _check_condition(node, condition)
+    wanted = None if condition is None else _column_of(node, condition)
     members = [(each.stream, each.a, each.b) for each in trace.rows.ids()]
     rows = {each.stream: each.table for each in trace.rows.contents}
     [asked] = trace.start.contents
     trials = prepare(snapshot, result.stream, node, rows, members, asked.table)
     try:
-        judge = _Replayed(trials, _row_of(node), condition)
+        judge = _Replayed(trials, _row_of(node), wanted)
         whole = frozenset(range(len(members)))
         search = Search(judge, whole, progress, stop)
         search.run()
     except HopelessError as error:
-        raise _why_hopeless(judge, whole, result.id) from error
+        raise _why_hopeless(judge, whole, result.id, condition) from error
     finally:
         trials.close()
     return Minimal(
         id=result.id,
-        condition=condition,
+        condition=None if condition is None else str(condition),
         rows=_picked(trace.rows, search.best),
         of=len(members),
         tests=search.tests,
@@ -181,29 +181,34 @@ def minimize(
     )
 
 
-def _check_condition(node: Node, condition: str) -> None:
-    """Let Spark look at the condition before anything is run.
+def _column_of(node: Node, condition: str | Condition) -> Column:
+    """Let Spark look at the condition before anything is run; only a user's own text is SQL.
 
     Raises:
         QueryError: Spark does not accept it.
     """
     from pyspark.errors import AnalysisException, ParseException
+    from pyspark.sql import functions as F
 
+    from clew.graph.build import build_column
     from clew.graph.text import quiet
 
     df = node.plain.df
     columns = [name for name in df.columns if not name.startswith("_clew")]
     try:
         with quiet():
-            _ = df.filter(condition).schema
+            given = condition
+            column = F.expr(given) if isinstance(given, str) else build_column(given.tree)
+            _ = df.filter(column).schema
     except (AnalysisException, ParseException) as error:
         reason = str(error).strip().splitlines()[0]
         known = ", ".join(f"`{name}`" for name in columns)
         msg = (
-            f"Spark does not accept the condition {condition!r}: {reason}\n\n"
+            f"Spark does not accept the condition {str(condition)!r}: {reason}\n\n"
             f"Write a condition over the result's columns in Spark's SQL. They are: {known}."
         )
         raise QueryError(msg) from error
+    return column
 
 
 def _row_of(node: Node) -> Column:
@@ -216,13 +221,15 @@ def _row_of(node: Node) -> Column:
     return F.expr(packed)
 
 
-def _why_hopeless(judge: _Replayed, whole: Kept, result: RowId) -> QueryError:
+def _why_hopeless(
+    judge: _Replayed, whole: Kept, result: RowId, condition: str | Condition | None
+) -> QueryError:
     """Say why a search cannot begin: its rows together must do."""
     again = _Replayed(judge.trials, judge.row, None)
     if judge.condition is not None and again.passing([whole]):
         values = ", ".join(f"{n}={show.cell(v)}" for n, v in again.gave[whole].items())
         return QueryError(
-            f"`{result.text}` of `{result.stream}` does not meet {judge.condition!r} even with "
+            f"`{result.text}` of `{result.stream}` does not meet {str(condition)!r} even with "
             f"all of its rows; it is {values}.\n\nGive a condition that holds for the result."
         )
     return ReplayError(

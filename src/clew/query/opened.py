@@ -11,6 +11,7 @@ from clew.exceptions import (
     StoreError,
     UnknownStreamError,
 )
+from clew.limits import Limits, under
 from clew.query.answer import content_of
 from clew.query.content import Question
 from clew.store.edges import EdgeReader
@@ -24,17 +25,42 @@ if TYPE_CHECKING:
     from clew.graph.node import Node
     from clew.live.graph import LiveGraph
     from clew.query.row import Content
+    from clew.query.trace import Trace
     from clew.store.reader import Store
+    from clew.unfold.versions import Versions
+
+
+def need_spark() -> None:
+    """Check that what is to be computed can be: Spark is installed.
+
+    Raises:
+        ReplayError: It is not.
+    """
+    from clew.run.session import need_spark
+
+    need_spark()
 
 
 class OpenStore:
     """A store with what it takes to ask it: DuckDB over its files, pipelines to compute with."""
 
-    def __init__(self, store: Store, pipelines: Mapping[str, Node] | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        pipelines: Mapping[str, Node] | None = None,
+        *,
+        trust: bool = False,
+        limits: Limits | None = None,
+    ) -> None:
         self._store = store
+        self._trust = trust
+        self._limits = limits or Limits()
+        # What is computed on purpose, as by `unfold`, takes as long as it takes unless one says so.
+        self._working = limits or Limits(seconds=None)
         self._pipelines = dict(pipelines or {})
-        self._engine = Engine(store.root)
+        self._engine = Engine(store.root, self._limits)
         self._edges = EdgeReader(self._engine)
+        self._finders: dict[str, tuple[Node | None, Versions]] = {}
         self._graphs: dict[str, LiveGraph] = {}
         self._following = threading.Lock()
         self._computing = threading.Lock()
@@ -45,37 +71,87 @@ class OpenStore:
         """The store's folder."""
         return str(self._store.root)
 
-    def pipeline(self, stream: str) -> Node:
+    def pipeline(self, stream: str, version: str | None = None) -> Node:
         """Return the operator graph of the query that fills a stream.
 
         It is the one that was handed in or that runs in this process; else it is rebuilt from the
         store, with Spark.
 
+        Args:
+            stream: The stream.
+            version: Which version of the query, as batches name it; the newest if left out.
+
         Raises:
             UnknownStreamError: The store has no such stream.
             ReplayError: It cannot be rebuilt; the message names the step.
         """
+        self._refuse_unknown(stream)
+        need_spark()
+        versions = self._versions(stream)
+        if versions.is_strange:
+            return self._bound(stream, self._pipelines[stream])  # whoever uses it says what differs
+        return versions.node_of(version or versions.newest)
+
+    def _refuse_unknown(self, stream: str) -> None:
         snapshot = self._store.snapshot()
         if stream not in snapshot.streams:
             raise UnknownStreamError(stream, tuple(snapshot.streams))
-        return self._pipeline(stream) or self._rebuilt(stream)
 
-    def _pipeline(self, stream: str) -> Node | None:
-        """Return the pipeline that fills a stream, if it was handed in or runs in this process."""
-        from clew.unfold.known import recall
+    def _pipeline_behind(self, trace: Trace, stream: str) -> Node:
+        """Return the pipeline that made the results of a trace.
 
-        known = recall(self._store.root, stream)
-        return self._pipelines.get(stream) or (known.node if known else None)
+        Raises:
+            ReplayError: There are several, or some rest on what another version had gathered.
+        """
+        batches = [each for each in trace.batches if each.writer == stream]
+        made_by = {each.version for each in batches}
+        if len(made_by) > 1:
+            msg = (
+                f"the results were made by {len(made_by)} versions of the query that fills "
+                f"`{stream}`, so no one pipeline makes them again.\n\nAsk for results of one "
+                "version at a time."
+            )
+            raise ReplayError(msg)
+        versions = self._versions(stream)
+        for run in {each.run for each in batches}:
+            changed = versions.over_a_change(run)
+            for each in batches:
+                if each.run == run and each.number in changed:
+                    msg = (
+                        f"the results of batch {each.number} of `{stream}` cannot be made again: "
+                        f"{changed[each.number]}.\n\nAsk about results of later batches."
+                    )
+                    raise ReplayError(msg)
+        return self.pipeline(stream, next(iter(made_by), None))
+
+    def _bound(self, stream: str, node: Node) -> Node:
+        """Let a pipeline hash ids as the store does, and keep what its query keeps."""
+        from clew.graph.node import with_secret
+        from clew.store.commit import store_secret, stored_mask
+
+        root = self._store.root
+        return with_secret(node, store_secret(root), stored_mask(root, stream))
+
+    def _versions(self, stream: str) -> Versions:
+        """Return what finds the pipeline for each version of the query that fills a stream."""
+        from clew.unfold.versions import Versions
+
+        given = self._pipelines.get(stream)
+        known = self._finders.get(stream)
+        if known is None or known[0] is not given:
+            found = Versions(self._store.root, stream, given, trust=self._trust)
+            known = self._finders[stream] = (given, found)
+        return known[1]
+
+    def _at_hand(self, stream: str) -> Versions | None:
+        """Return the same if a pipeline was handed in, runs in this process or was rebuilt."""
+        versions = self._versions(stream)
+        return versions if versions.has_any else None
 
     def _rebuilt(self, stream: str) -> Node:
         """Rebuild the pipeline that fills a stream from the store; Spark is started if need be."""
-        from clew.run.session import need_spark
-
         need_spark()
-        from clew.run.rebuilt import rebuild
-
-        node = self._pipelines[stream] = rebuild(self._store.root, stream)
-        return node
+        return self._versions(stream).rebuild()
 
     def _look_up(self, stream: str, wanted: Mapping[str, pa.Table | None]) -> None:
         """Compute what the store lacks.
@@ -86,21 +162,20 @@ class OpenStore:
         the stream that was asked about.
         """
         for name, ids in wanted.items():
-            node = self._pipeline(name)
-            try:
-                node = self._rebuilt(name) if node is None and ids is not None else node
-            except ReplayError:
-                if name == stream:
-                    raise
-            if node is None:
+            if ids is None and self._at_hand(name) is None:
                 continue
-            from clew.unfold.retrieve import Selection, retrieve
+            try:
+                need_spark()
+                from clew.unfold.retrieve import Selection, retrieve
 
-            pairs = None
-            if ids is not None:
-                columns = [ids.column(name).to_pylist() for name in "ab"]
-                pairs = list(zip(*columns, strict=True))
-            retrieve(self._store.root, name, node, Selection(ids=pairs))
+                pairs = None
+                if ids is not None:
+                    columns = [ids.column(name).to_pylist() for name in "ab"]
+                    pairs = list(zip(*columns, strict=True))
+                retrieve(self._store.root, name, self._versions(name), Selection(ids=pairs))
+            except ReplayError:
+                if name == stream or self._at_hand(name) is not None:
+                    raise
 
     def _look(self, stream: str, ids: pa.Table) -> Content | None:
         """Look up rows on the way of an earlier answer; None once the store is closed."""
@@ -128,7 +203,7 @@ class OpenStore:
         if stream not in snapshot.streams:
             raise UnknownStreamError(stream, tuple(snapshot.streams))
         try:
-            with self._engine.session() as session:
+            with under(self._limits), self._engine.session() as session:
                 yield Question(snapshot, self._engine, self._edges, session)
         except StoreError:
             # What was read before may be out of date as well.

@@ -7,13 +7,17 @@ sink up to the node that stands for the source, and is written in the order in w
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from clew.store.reader import Snapshot
+    from clew.store.records import StreamRecord
+
+    Passed = Mapping[tuple[str, str], Collection[str | None]]
+    """Pairs of sink and source stream, and the versions of the query that made their edges."""
 
 _Nodes = dict[int, "Mapping[str, Any]"]
 
@@ -46,21 +50,37 @@ class Steps:
     bound_us: int | None = None
 
 
-def steps_between(snapshot: Snapshot, passed: Iterable[tuple[str, str]]) -> tuple[Steps, ...]:
-    """Describe the operators between pairs of sink and source streams, as graphs."""
-    return tuple(_steps(snapshot, sink, source) for sink, source in sorted(passed))
+def steps_between(snapshot: Snapshot, passed: Passed) -> tuple[Steps, ...]:
+    """Describe the operators between pairs of sink and source streams, as graphs.
+
+    Where rows were made by several versions of a query, of which each has operators of its own, the
+    query stands for them.
+    """
+    found = []
+    for sink, source in sorted(passed):
+        each = [_steps(snapshot, pair, v) for pair, v in _versions(passed, sink, source)]
+        steps = each[0] if all(one == each[0] for one in each) else Steps(sink, source)
+        found.append(replace(steps, writer=each[0].writer))
+    return tuple(found)
 
 
-def paths(snapshot: Snapshot, passed: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+def paths(snapshot: Snapshot, passed: Passed) -> tuple[str, ...]:
     """Describe the operators between pairs of sink and source streams.
 
-    Lines come in the order in which rows travel: a query before those that read its sink.
+    Lines come in the order in which rows travel: a query before those that read its sink. The
+    operators are those of the versions of a query that made the rows.
     """
     pairs = sorted(passed, key=lambda pair: (pair[1], pair[0]))
     lines: list[str] = []
     for sink, source in _in_travel_order(pairs):
-        lines += _ways(snapshot, sink, source)
+        for pair, version in _versions(passed, sink, source):
+            lines += [way for way in _ways(snapshot, pair, version) if way not in lines]
     return tuple(lines)
+
+
+def _versions(passed: Passed, sink: str, source: str) -> list[tuple[tuple[str, str], str | None]]:
+    versions = sorted(passed[sink, source] or {None}, key=str)
+    return [((sink, source), version) for version in versions]
 
 
 def _in_travel_order(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -74,8 +94,9 @@ def _in_travel_order(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
     return ordered
 
 
-def _steps(snapshot: Snapshot, sink: str, source: str) -> Steps:
-    nodes, top, targets = _part_of_graph(snapshot, sink, source)
+def _steps(snapshot: Snapshot, pair: tuple[str, str], version: str | None) -> Steps:
+    sink, source = pair
+    nodes, top, targets = _part_of_graph(snapshot, pair, version)
     useful = _leads_to(nodes, targets)
     arcs: set[tuple[int | None, int | None]] = set()
     seen: set[int] = set()
@@ -99,22 +120,27 @@ def _steps(snapshot: Snapshot, sink: str, source: str) -> Steps:
         {each: str(nodes[each]["kind"]) for each in sorted(met)},
         {each: str(nodes[each].get("label") or "") for each in sorted(met)},
         frozenset(arcs),
-        _bound(snapshot, writer, source),
+        _bound(snapshot, writer, source, version),
     )
 
 
-def _bound(snapshot: Snapshot, writer: str | None, source: str) -> int | None:
-    record = snapshot.streams.get(writer) if writer is not None else None
+def _bound(snapshot: Snapshot, writer: str | None, source: str, version: str | None) -> int | None:
+    record = _record(snapshot, writer, version)
     found = (record.bounds.get(source) or {}).get("micros") if record is not None else None
     return found if isinstance(found, int) else None
 
 
+def _record(snapshot: Snapshot, writer: str | None, version: str | None) -> StreamRecord | None:
+    record = snapshot.streams.get(writer) if writer is not None else None
+    return None if record is None else record.in_version(version)
+
+
 def _part_of_graph(
-    snapshot: Snapshot, sink: str, source: str
+    snapshot: Snapshot, pair: tuple[str, str], version: str | None
 ) -> tuple[_Nodes, int | None, set[int | None]]:
     """Return a query's nodes, the one that makes the sink's rows, and those of the source."""
-    writer = snapshot.writer(sink)
-    record = snapshot.streams.get(writer) if writer is not None else None
+    sink, source = pair
+    record = _record(snapshot, snapshot.writer(sink), version)
     graph: Mapping[str, Any] = record.graph if record is not None else {}
     nodes = {node["id"]: node for node in graph.get("nodes", ())}
     top = _node_of(snapshot, graph, sink) if snapshot.is_named(sink) else graph.get("sink")
@@ -124,8 +150,9 @@ def _part_of_graph(
     return nodes, top, targets
 
 
-def _ways(snapshot: Snapshot, sink: str, source: str) -> list[str]:
-    nodes, top, targets = _part_of_graph(snapshot, sink, source)
+def _ways(snapshot: Snapshot, pair: tuple[str, str], version: str | None) -> list[str]:
+    sink, source = pair
+    nodes, top, targets = _part_of_graph(snapshot, pair, version)
     found: list[str] = []
     for way in _climb(nodes, top, targets):
         if len(found) == MAX_WAYS:

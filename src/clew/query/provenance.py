@@ -13,6 +13,7 @@ from clew.exceptions import (
     QueryError,
     ReplayError,
 )
+from clew.limits import check_time, under
 from clew.query.answer import answer, lacking_edges
 from clew.query.compare import Comparison, compare
 from clew.query.content import ids_table
@@ -35,8 +36,12 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from clew.frame.frame import TracedFrame
+    from clew.graph.condition import Condition
+    from clew.limits import Limits
     from clew.live.graph import LiveGraph
     from clew.live.state import EngineName, Results
+    from clew.model import RowId
+    from clew.query.expiry import Expiry
     from clew.query.find import RowLike
     from clew.query.influence import Influence
     from clew.query.minimize import Minimal
@@ -51,7 +56,11 @@ def _not_again(_: Trace, __: str) -> list[Any]:
 
 
 def open_store(
-    path: str | os.PathLike[str], *, pipelines: Mapping[str, TracedFrame] | None = None
+    path: str | os.PathLike[str],
+    *,
+    pipelines: Mapping[str, TracedFrame] | None = None,
+    trust: bool = False,
+    limits: Limits | None = None,
 ) -> Provenance:
     """Open a store to ask it questions.
 
@@ -63,6 +72,10 @@ def open_store(
         path: The folder that was named in `.provenance(path)`.
         pipelines: Traced frames by the name of the stream that they fill. Those that were written
             in this process are known, and most others are rebuilt from the store.
+        trust: Rebuild pipelines that another user's queries stored, too. What is rebuilt is run by
+            Spark, so say so only if you would run a program of theirs.
+        limits: What one question may take: by default 300 seconds and half of the memory. What is
+            computed on purpose (`unfold`, `replay`, `minimize`) is only held to limits named here.
 
     Raises:
         NotAStoreError: The path holds no store.
@@ -74,7 +87,7 @@ def open_store(
         >>> prov.backward("stopped", {"car": 7})  # doctest: +SKIP
     """
     nodes = {name: frame.node for name, frame in (pipelines or {}).items()}
-    return Provenance(Store(path), nodes)
+    return Provenance(Store(path), nodes, trust=trust, limits=limits)
 
 
 class Provenance(Listing):
@@ -105,7 +118,8 @@ class Provenance(Listing):
             RowNotFoundError: The store has no such row; the message names the batches it holds.
             QueryError: It cannot be told which row is meant, or the scope is not on the way.
         """
-        return self._trace("backward", stream, row, scope, every=intermediate)
+        with under(self._limits):
+            return self._trace("backward", stream, row, scope, every=intermediate)
 
     def forward(
         self,
@@ -131,7 +145,8 @@ class Provenance(Listing):
                 contributed to nothing are not kept; asked for by id, they have an empty trace.
             QueryError: It cannot be told which row is meant, or the scope is not on the way.
         """
-        return self._trace("forward", stream, row, scope, every=intermediate)
+        with under(self._limits):
+            return self._trace("forward", stream, row, scope, every=intermediate)
 
     def compare(self, stream: str, row: RowLike, other: RowLike) -> Comparison:
         """Compare what two rows of a stream were made from.
@@ -146,7 +161,8 @@ class Provenance(Listing):
             RowNotFoundError: The store has no such row.
             QueryError: It cannot be told which rows are meant.
         """
-        return compare(self.backward(stream, row), self.backward(stream, other))
+        with under(self._limits):
+            return compare(self.backward(stream, row), self.backward(stream, other))
 
     def erase(
         self,
@@ -180,12 +196,7 @@ class Provenance(Listing):
         while self.status(stream, found) == "alive":
             waited = time.monotonic() - began
             if not wait or (timeout is not None and waited >= timeout):
-                msg = (
-                    f"`{found.text}` of `{stream}` is alive: queries may still make results of it, "
-                    "and its content would come back with them.\n\nWait until they are past it: "
-                    "`erase(..., wait=True)`, or `clew erase --wait`."
-                )
-                raise QueryError(msg)
+                raise QueryError(_alive(found, self.expiry(stream, found)))
             time.sleep(every)
         results = self.forward(stream, found)
         missing = [gap for gap in results.gaps if not gap.is_pruned]
@@ -291,7 +302,7 @@ class Provenance(Listing):
             "idle": idle,
         }
         given = {key: value for key, value in said.items() if value is not None}
-        return open_graph(self._store, self._pipeline, Definition(name=name, **given), given, spark)
+        return open_graph(self._store, self._at_hand, Definition(name=name, **given), given, spark)
 
     def live(
         self,
@@ -346,11 +357,14 @@ class Provenance(Listing):
             UnknownStreamError: The store has no such stream.
             ReplayError: The pipeline is neither known nor stored, or does not give the rows again.
         """
-        node = self.pipeline(stream)
+        self._refuse_unknown(stream)
+        from clew.query.opened import need_spark
         from clew.unfold.retrieve import Selection, retrieve
 
+        need_spark()
         selection = Selection(where=where, first=first, sample=sample)
-        return retrieve(self._store.root, stream, node, selection, progress)
+        with under(self._working):
+            return retrieve(self._store.root, stream, self._versions(stream), selection, progress)
 
     def replay(
         self,
@@ -379,18 +393,24 @@ class Provenance(Listing):
             QueryError: The trace does not begin at the sources of one query.
         """
         from clew.query.replay import replay_stream, replay_trace, stream_of
+        from clew.run.session import stopped_in_time
 
         snapshot = self._store.snapshot()
         if not isinstance(what, Trace):
-            node = self.pipeline(what)
-            return replay_stream(snapshot, what, node, period, what_if, tolerance)
+            batches = snapshot.batches.get(what, ())
+            made_by = {each.version for each in batches if each.sink_rows != 0}
+            node = self.pipeline(what, made_by.pop() if len(made_by) == 1 else None)
+            with under(self._working), stopped_in_time(node.plain.df.sparkSession):
+                return replay_stream(snapshot, what, node, period, what_if, tolerance)
         if period is not None or what_if is not None:
             msg = (
                 "`period` and `what_if` are about the results of a stream.\n\n"
                 'Write `prov.replay("stream", period=..., what_if=...)`.'
             )
             raise QueryError(msg)
-        return replay_trace(snapshot, what, self.pipeline(stream_of(what)), tolerance)
+        node = self._pipeline_behind(what, stream_of(what))
+        with under(self._working), stopped_in_time(node.plain.df.sparkSession):
+            return replay_trace(snapshot, what, node, tolerance)
 
     def influence(
         self,
@@ -421,13 +441,20 @@ class Provenance(Listing):
             RowNotFoundError: The store has no such row.
             QueryError: It cannot be told which row is meant, or there is no such column.
         """
-        trace = self.backward(stream, row, self._own_sources(stream))
-        return self._influence(trace, column, value, replay=replay)
+        with under(self._limits):
+            trace = self.backward(stream, row, self._own_sources(stream))
+            return self._influence(trace, column, value, replay=replay)
 
     def influence_of(
         self, trace: Trace, column: str | None, value: str | None, *, replay: bool
     ) -> Influence:
         """Find the source rows that carry most of a traced result's value; see `influence`."""
+        with under(self._limits):
+            return self._influence_of(trace, column, value, replay=replay)
+
+    def _influence_of(
+        self, trace: Trace, column: str | None, value: str | None, *, replay: bool
+    ) -> Influence:
         own = self._own_sources(trace.stream)
         if trace.scope is not None or own is not None or self._has_more_than_sources(trace):
             row = one_of(trace).id
@@ -447,16 +474,18 @@ class Provenance(Listing):
         return influence(self._store.root, trace, without_each, column, value)
 
     def _without_each(self, trace: Trace, column: str) -> list[Any]:
-        node = self.pipeline(trace.stream)
+        node = self._pipeline_behind(trace, trace.stream)
         from clew.query.leave_out import without_each
+        from clew.run.session import stopped_in_time
 
-        return without_each(self._store.snapshot(), trace, node, column)
+        with stopped_in_time(node.plain.df.sparkSession):
+            return without_each(self._store.snapshot(), trace, node, column)
 
     def minimize(
         self,
         stream: str,
         row: RowLike,
-        condition: str | None = None,
+        condition: str | Condition | None = None,
         *,
         progress: Callable[[int, int, int], None] | None = None,
         stop: Callable[[], bool] | None = None,
@@ -469,8 +498,9 @@ class Provenance(Listing):
         Args:
             stream: The stream of the result.
             row: The result, as in `backward`.
-            condition: What the result has to meet, in Spark's SQL over its columns. If left out,
-                it only has to be there: the same group, window or pair.
+            condition: What the result has to meet: your own text in Spark's SQL over its columns,
+                or a stranger's that `parse_condition` has read. If left out, it only has to be
+                there: the same group, window or pair.
             progress: Called with the number of tests done, the number of tests known to be needed
                 and the size of the smallest set so far.
             stop: Asked between tests; once it says true, the smallest set so far is the answer.
@@ -483,11 +513,14 @@ class Provenance(Listing):
                 or the result does not meet it.
         """
         from clew.query.minimize import minimize
+        from clew.run.session import stopped_in_time
 
-        node = self.pipeline(stream)
-        trace = self.backward(stream, row, self._own_sources(stream))
-        one_of(trace)
-        return minimize(self._store.snapshot(), trace, node, condition, progress, stop)
+        with under(self._working):
+            trace = self.backward(stream, row, self._own_sources(stream))
+            one_of(trace)
+            node = self._pipeline_behind(trace, stream)
+            with stopped_in_time(node.plain.df.sparkSession):
+                return minimize(self._store.snapshot(), trace, node, condition, progress, stop)
 
     def _own_sources(self, stream: str) -> list[str] | None:
         """Name the streams that the query itself reads, where an answer would go beyond them."""
@@ -558,6 +591,7 @@ class Provenance(Listing):
         began = time.perf_counter()
         asked: set[str] = set()
         while True:
+            check_time()
             self._edges.begin()
             with self._ask(stream) as question:
                 route = plan_route(question.snapshot, direction, stream, scope, every=every)
@@ -574,3 +608,19 @@ class Provenance(Listing):
             asked |= lacking.keys()
             with self._computing:
                 self._look_up(stream, lacking)
+
+
+def _alive(row: RowId, expiry: Expiry) -> str:
+    """Say why a row is not erased, and what to do."""
+    what = (
+        f"`{row.text}` of `{row.stream}` is alive: queries may still make results of it, and its "
+        f"content would come back with them: {expiry.why}.\n\n"
+    )
+    if expiry.has_end:
+        return (
+            f"{what}Wait until they are past it: `erase(..., wait=True)`, or `clew erase --wait`."
+        )
+    return (
+        f"{what}Nothing says when that ends, so waiting (`wait=True`) helps only if the queries "
+        "change; `clew status` says which step or query it is."
+    )

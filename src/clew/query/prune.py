@@ -20,7 +20,7 @@ from clew.store import layout
 from clew.store.asserted import assertions_of, recorded_streams
 from clew.store.commit import now, put_json
 from clew.store.gaps import NOT_UNFOLDED
-from clew.store.layout import read_json
+from clew.store.inside import refuse_links
 from clew.store.lock import alone
 from clew.store.narrow import as_ids, ids_of, narrow
 from clew.store.pruned import (
@@ -33,6 +33,7 @@ from clew.store.pruned import (
     pruned_batches,
 )
 from clew.store.records import PRUNED
+from clew.store.said import read_round, read_unfolding
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -163,6 +164,7 @@ def prune(
     if dry_run:
         foreseen = [PrunedQuery(*each) for each in planned.foreseen()]
         return _outcome(planned, foreseen, before, by, dry_run=True)
+    refuse_links(store.root)
     at = now()
     with ExitStack() as locks:
         locks.enter_context(alone(store.root))
@@ -231,7 +233,7 @@ def _narrow(snapshot: Snapshot, writer: str, gone: set[tuple[str, int]]) -> int:
     """Take what is pruned out of unfoldings; return how many were changed."""
     root, changed = snapshot.root, 0
     for path in sorted(layout.unfolded_folder(root, writer).glob("*.json")):
-        said = read_json(path)
+        said = read_unfolding(path)
         ours = {n for run, n in gone if run == said["run"] and said["first"] <= n <= said["last"]}
         if ours <= set(said.get("pruned", ())):
             continue
@@ -282,9 +284,8 @@ def _mark_rounds(root: Path, writer: str, gone: set[tuple[str, int]], at: str) -
     there = _committed(root, writer) - gone
     count = 0
     for path in sorted(layout.asserted_folder(root, writer).glob("*.json")):
-        said = read_json(path)
-        numbers = {(said["run"], n) for n in range(said["first"], said["last"] + 1)}
-        if said.get("pruned") or numbers & there or not numbers & gone:
+        said = read_round(path)
+        if said.get("pruned") or _any_in(said, there) or not _any_in(said, gone):
             continue
         streams = {
             name: {"rows": each["rows"], "files": [], "copies": []}
@@ -294,6 +295,11 @@ def _mark_rounds(root: Path, writer: str, gone: set[tuple[str, int]], at: str) -
         reached("round pruned", said["first"])
         count += 1
     return count
+
+
+def _any_in(said: dict[str, Any], batches: set[tuple[str, int]]) -> bool:
+    """Tell whether one of some batches is among those of a round."""
+    return any(run == said["run"] and said["first"] <= n <= said["last"] for run, n in batches)
 
 
 def _committed(root: Path, writer: str) -> set[tuple[str, int]]:
@@ -307,7 +313,7 @@ def _sweep(root: Path, writer: str, gone: set[tuple[str, int]]) -> tuple[int, in
     rounds = {
         path.stem
         for path in layout.asserted_folder(root, writer).glob("*.json")
-        if read_json(path).get("pruned")
+        if read_round(path).get("pruned")
     }
     found = [
         drop_batches(root, writer, names),

@@ -121,11 +121,13 @@ class Content:
         stream: The stream.
         table: The columns of `HIDDEN`, then the user's.
         numbered: Whether the second half of an id is a position that people can read.
+        unlike: How many of the ids stand for several rows that differ.
     """
 
     stream: str
     table: pa.Table
     numbered: bool
+    unlike: int = 0
 
     @property
     def columns(self) -> list[str]:
@@ -245,7 +247,7 @@ class Rows(Sequence[Row]):
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the rows as a pandas DataFrame, with the columns of `to_arrow`."""
-        return self.to_arrow().to_pandas()
+        return to_frame(self.to_arrow())
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return the rows as plain data that JSON can hold."""
@@ -292,9 +294,42 @@ def to_python(column: pa.ChunkedArray) -> list[Any]:
     try:
         values = column.to_pylist()
     except (ValueError, OverflowError):  # a date that Python cannot hold, e.g. the year 10000
-        return list(column.cast(pa.string()).to_pylist())
+        values = [_scalar(each) for each in column]
     dtype = column.type
     return [_with_dicts(each, dtype) for each in values] if _has_maps(dtype) else list(values)
+
+
+def _scalar(value: Any) -> Any:
+    """Turn one Arrow value into Python; a date that Python cannot hold becomes text."""
+    try:
+        return value.as_py()
+    except (ValueError, OverflowError):
+        dtype = value.type
+    if pa.types.is_struct(dtype):
+        return {name: _scalar(each) for name, each in value.items()}
+    if pa.types.is_map(dtype):
+        return [tuple(_scalar(part) for _, part in each.items()) for each in value.values]  # noqa: PD011
+    if pa.types.is_list(dtype):
+        return [_scalar(each) for each in value.values]  # noqa: PD011
+    return value.cast(pa.string()).as_py()
+
+
+def to_frame(table: pa.Table) -> pd.DataFrame:
+    """Turn a table into a pandas frame; columns that pandas cannot hold become objects."""
+    try:
+        return table.to_pandas()
+    except (ValueError, OverflowError):
+        import pandas as pd
+
+    columns = {}
+    for number, column in enumerate(table.columns):
+        try:
+            columns[number] = column.to_pandas()
+        except (ValueError, OverflowError):  # noqa: PERF203 (there are few columns)
+            columns[number] = pd.Series(to_python(column), dtype=object)
+    frame = pd.DataFrame(columns)
+    frame.columns = pd.Index(table.column_names)
+    return frame
 
 
 def _has_maps(dtype: pa.DataType) -> bool:

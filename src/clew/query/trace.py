@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from clew.query.row import Content, Row, Rows
     from clew.query.scope import Direction
     from clew.query.timeline import Timeline
-    from clew.store.records import Gap
+    from clew.store.records import Batch, Gap
 
     Look = Callable[[str, pa.Table], Content | None]
     """Looks up the content of rows of a stream by their ids; None if it cannot any more."""
@@ -66,6 +66,7 @@ class Trace:
         status: Forward: `alive` if more results may follow, `expired` if none will.
         runs: The queries, each with its runs, that made the edges of the answer.
         steps: The operators passed, as a graph for each pair of streams.
+        batches: The batches, and what was unfolded of them, that hold the edges of the answer.
     """
 
     direction: Direction
@@ -81,6 +82,7 @@ class Trace:
     status: Status | None = None
     runs: tuple[tuple[str, str], ...] = ()
     steps: tuple[Steps, ...] = ()
+    batches: tuple[Batch, ...] = ()
     _look: Look | None = None
     _when: When | None = None
     _asked: Provenance | None = None

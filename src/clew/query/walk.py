@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from clew.limits import check_depth, check_edges, check_time
 from clew.query.entities import Entities
 from clew.store.edges import COLUMNS
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from clew.query.content import Question
     from clew.query.scope import Route
+    from clew.store.reader import Files
     from clew.store.records import Batch, Gap
 
 _ID = ("stream", "a", "b")
@@ -45,7 +47,8 @@ class Walk:
     Attributes:
         hops: The edges of each level, each edge once.
         ends: The rows where it ended, by stream.
-        passed: The pairs of sink and source stream whose edges it followed.
+        passed: The pairs of sink and source stream whose edges it followed, each with the versions
+            of the query that made them.
         gaps: Missing batches that could have held edges.
         first: The batches that hold the edges of the rows asked about.
         lost: The rows asked about that have no edges.
@@ -56,7 +59,7 @@ class Walk:
     first: frozenset[Batch] = frozenset()
     hops: list[pa.Table] = field(default_factory=list)
     ends: dict[str, Reached] = field(default_factory=dict)
-    passed: set[tuple[str, str]] = field(default_factory=set)
+    passed: dict[tuple[str, str], set[str | None]] = field(default_factory=dict)
     gaps: set[Gap] = field(default_factory=set)
     batches: set[Batch] = field(default_factory=set)
 
@@ -80,18 +83,24 @@ def walk(question: Question, route: Route, start: pa.Table) -> Walk:
     level = walker.expand(start)
     found = Walk(level.barren, level.batches)
     visited = [start]
+    held = 0
     while True:
         found.gaps |= level.gaps
         if not level.edges.num_rows:
             return found
         found.hops.append(level.edges)
+        held += level.edges.num_rows
+        check_edges(held)
         found.batches |= level.batches
-        found.passed |= _pairs(level.edges)
+        for pair, versions in level.passed.items():
+            found.passed.setdefault(pair, set()).update(versions)
         found.add_ends(_of_streams(level.far, walker.ends), level.batches)
         frontier = walker.minus(_of_streams(level.far, walker.onward), visited)
         if not frontier.num_rows:
             return found
         visited.append(frontier)
+        check_depth(len(visited))
+        check_time()
         level = walker.expand(frontier)
         if walker.keeps_barren:
             found.add_ends(level.barren, ())
@@ -107,6 +116,7 @@ class _Level:
         far: The rows at the far side.
         barren: The rows of the level that have no edges.
         gaps: Missing batches that could have held more edges.
+        passed: The pairs of streams of the edges, and the versions of the query that made them.
     """
 
     edges: pa.Table
@@ -114,6 +124,7 @@ class _Level:
     far: pa.Table
     barren: pa.Table
     gaps: frozenset[Gap]
+    passed: dict[tuple[str, str], set[str | None]]
 
 
 class _Walker:
@@ -171,6 +182,7 @@ class _Walker:
             _side(edges, self.far),
             barren,
             frozenset(self._gaps(writers, raw, used, barren)),
+            _pairs(raw, files),
         )
 
     def _gaps(
@@ -222,9 +234,13 @@ def _side(edges: pa.Table, side: str) -> pa.Table:
     return rows.group_by(list(_ID)).aggregate([])
 
 
-def _pairs(edges: pa.Table) -> set[tuple[str, str]]:
-    pairs = edges.select(["sink", "source"]).group_by(["sink", "source"]).aggregate([])
-    return {(each["sink"], each["source"]) for each in pairs.to_pylist()}
+def _pairs(raw: pa.Table, files: Files) -> dict[tuple[str, str], set[str | None]]:
+    columns = ["sink", "source", "place"]
+    found: dict[tuple[str, str], set[str | None]] = {}
+    for each in raw.select(columns).group_by(columns).aggregate([]).to_pylist():
+        version = files.batches[each["place"]].version
+        found.setdefault((each["sink"], each["source"]), set()).add(version)
+    return found
 
 
 def _of_streams(rows: pa.Table, streams: Iterable[str]) -> pa.Table:

@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 from clew.reduce.words import FINAL
 from clew.repository import put_reduced
 from clew.repository.put import MAX_IN_MEMORY
-from clew.store.layout import EDGES, ROWS, batches_folder, read_json
+from clew.store.layout import EDGES, ROWS, batches_folder
+from clew.store.said import read_commit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +57,7 @@ def land(
 def landed_files(root: Path, job: str) -> list[Path]:
     """List the files of a job's reduced edges, in the order of batches."""
     commits = sorted(batches_folder(root, job).glob("*.json"))
-    return [root / file for path in commits for file in read_json(path)["files"]]
+    return [root / file for path in commits for file in read_commit(path)["files"]]
 
 
 def landed_edges(root: Path, job: str) -> pa.Table:

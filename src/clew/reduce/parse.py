@@ -51,6 +51,7 @@ _SCHEMA = pa.schema(
      ("generated", pa.list_(pa.string()))]
 )  # fmt: skip
 _FORM = pj.ParseOptions(explicit_schema=_SCHEMA, unexpected_field_behavior="ignore")
+_DEEP = 200
 _MICROS = pa.timestamp("us", tz="UTC")
 
 
@@ -114,7 +115,7 @@ class Parser:
     def parse_slowly(self, lines: pa.Array) -> Parsed:
         """Read a block line by line."""
         with _without_collector():
-            found = self._slow.parse(_python_text(lines))
+            found = self._slow.parse(_bytes(lines))
             elements = found.elements()
         return Parsed(
             elements,
@@ -169,16 +170,18 @@ def _text(lines: pa.Array) -> pa.Array:
         lines = lines.combine_chunks()
     if pa.types.is_binary(lines.type) or pa.types.is_large_binary(lines.type):
         lines = lines.cast(pa.string())
+    else:
+        lines.validate(full=True)
     if lines.null_count:
         lines = lines.drop_null()
     return lines
 
 
-def _python_text(lines: pa.Array) -> list[str | None]:
-    return [
-        each.decode("utf-8", errors="replace") if isinstance(each, bytes) else each
-        for each in lines.to_pylist()
-    ]
+def _bytes(lines: pa.Array) -> list[bytes | None]:
+    """Return lines as bytes: Spark hands text over unseen, and it may be none."""
+    kind = pa.large_binary() if pa.types.is_large_string(lines.type) else pa.binary()
+    found: list[bytes | None] = lines.cast(kind).to_pylist()
+    return found
 
 
 def _read(lines: pa.Array) -> pa.Table:
@@ -190,7 +193,7 @@ def _read(lines: pa.Array) -> pa.Table:
     if len(lines) == 0:
         return _SCHEMA.empty_table()
     braces = pc.and_(pc.starts_with(lines, "{"), pc.ends_with(lines, "}"))
-    if not pc.all(braces).as_py():
+    if not pc.all(braces).as_py() or _is_deep(lines):
         raise _OddBlockError
     joined = _joined(lines)
     options = pj.ReadOptions(use_threads=False, block_size=len(joined) + 1)
@@ -198,6 +201,16 @@ def _read(lines: pa.Array) -> pa.Table:
     if len(table) != len(lines) or table["prov"].null_count:
         raise _OddBlockError
     return table
+
+
+def _is_deep(lines: pa.Array) -> bool:
+    """Tell whether lines may be nested more deeply than Python reads, which Arrow does not mind."""
+    lengths = pc.binary_length(lines)
+    if pc.max(lengths).as_py() < _DEEP:
+        return False
+    long = lines.filter(pc.greater_equal(lengths, _DEEP))
+    opened = pc.add(pc.count_substring(long, "["), pc.count_substring(long, "{"))
+    return bool(pc.max(opened).as_py() >= _DEEP)
 
 
 def _joined(lines: pa.Array) -> memoryview:

@@ -29,7 +29,7 @@ from clew.reduce.words import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 _ENDS = {
     "used": ("activity", "entity"),
@@ -39,6 +39,11 @@ _ENDS = {
 }
 _LEFT_OUT = frozenset((*OTHER_RELATIONS, *THINGS))
 _LONGEST = 65_536
+_LONGEST_TIME = 64
+_ROOM = 16 << 20
+"""How many characters the names of a document may have, written out; more if it is long."""
+_ROOM_PER_CHARACTER = 20
+_READ_OF_MEMBERS = frozenset({"prov:collection", "prov:time", "group", "function", "node"})
 _KNOWN_IN_DOCUMENTS = {*EDGE_RELATIONS, *OTHER_RELATIONS, *THINGS, "prefix", "bundle"}
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 
@@ -100,7 +105,7 @@ class SlowParser:
         self._groups = groups
         self._keep_apart = keep_apart
 
-    def parse(self, lines: list[str | None]) -> Collected:
+    def parse(self, lines: list[bytes | None]) -> Collected:
         """Read lines; what cannot be read is a dead letter and stops nothing."""
         into = Collected()
         for line in lines:
@@ -108,10 +113,11 @@ class SlowParser:
                 continue
             before = len(into.rows)
             try:
-                self._line(line, into)
+                self._line(_decoded(line), into)
             except OddLineError as odd:
                 del into.rows[before:]
-                into.dead.append((line[:_LONGEST], str(odd)))
+                shown = line[:_LONGEST].decode("utf-8", errors="replace")
+                into.dead.append((shown, str(odd)))
         return into
 
     def _line(self, line: str, into: Collected) -> None:
@@ -143,12 +149,18 @@ class SlowParser:
         rows: list[tuple[Any, ...]] = []
         left_out: Counter[str] = Counter()
         spaces = _spaces(said)
+        room = max(_ROOM, _ROOM_PER_CHARACTER * len(line))
         for part in (said, *_bundles(said)):
             own = spaces if part is said else {**spaces, **_spaces(part)}
             for relation, found in part.items():
                 if relation in _ENDS:
-                    for each in _statements(found):
-                        rows += _in_document(relation, each, own)
+                    for each in chain.from_iterable(
+                        _in_document(relation, one, own) for one in _statements(found)
+                    ):
+                        room -= len(each[0][0]) + len(each[1][0])
+                        if room < 0:
+                            raise OddLineError("its prefixes stand for far more than it says")
+                        rows.append(each)
                 elif relation in _LEFT_OUT:
                     left_out[relation] += len(_statements(found))
         into.rows += _by_activity(rows) if self._groups else rows
@@ -156,9 +168,17 @@ class SlowParser:
             self._leave_out(line, relation, count, into)
 
 
+def _decoded(line: bytes) -> str:
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError:
+        # Two names that differ in such bytes only would become one.
+        raise OddLineError("it is no text in UTF-8") from None
+
+
 def _loads(line: str) -> dict[str, Any]:
     try:
-        said = json.loads(line)
+        said = _read(line)
     except RecursionError:
         raise OddLineError("it is nested too deeply") from None
     except ValueError as error:
@@ -167,6 +187,16 @@ def _loads(line: str) -> dict[str, Any]:
     if not isinstance(said, dict):
         raise OddLineError("it is JSON, but no object")
     return said
+
+
+def _read(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:
+        # A number of thousands of digits. None of ours is a number, so it may be any.
+        return json.loads(line, parse_int=float)
 
 
 def _bundles(said: dict[str, Any]) -> list[dict[str, Any]]:
@@ -217,12 +247,14 @@ def _statements(found: Any) -> list[dict[str, Any]]:
 
 def _in_document(
     relation: str, said: dict[str, Any], spaces: dict[str, str]
-) -> list[tuple[Any, ...]]:
+) -> Iterator[tuple[Any, ...]]:
     members = said.get("prov:entity")
     if relation == "hadMember" and isinstance(members, list):
-        each = [{**said, "prov:entity": m} for m in members]
-        return [_statement(relation, s, "prov:", spaces) for s in each]
-    return [_statement(relation, said, "prov:", spaces)]
+        said = {name: said[name] for name in said.keys() & _READ_OF_MEMBERS}
+        for member in members:
+            yield _statement(relation, {**said, "prov:entity": member}, "prov:", spaces)
+    else:
+        yield _statement(relation, said, "prov:", spaces)
 
 
 def _statement(
@@ -240,6 +272,8 @@ def _statement(
         execution = other
     elif not isinstance(execution, str) or not execution:
         execution = output
+    elif not _sound(execution):
+        raise OddLineError("its `group` has characters that no name may have")
     return ([output], [source], None, _time(said, prefix), execution, *_where(said))
 
 
@@ -306,7 +340,12 @@ def _sound(text: str) -> bool:
 
 def _time(said: dict[str, Any], prefix: str) -> int | None:
     text = said.get(prefix + "time")
-    return None if text is None else _micros(str(text))
+    if text is None:
+        return None
+    # Python takes digits without end for a time, seconds since 1970 for one in the year 1710.
+    if not isinstance(text, str) or len(text) > _LONGEST_TIME or text[:9].isdecimal():
+        raise OddLineError("its `time` is no time in ISO 8601")
+    return _micros(text)
 
 
 @lru_cache(maxsize=1024)

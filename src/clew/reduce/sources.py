@@ -8,16 +8,15 @@ stream like any other.
 from __future__ import annotations
 
 import os
+import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import duckdb
-import pyarrow.parquet as pq
 
 from clew.exceptions import ReduceSettingError
-from clew.store.edges import is_packed
 from clew.store.layout import is_store, quote_name, store_root
-from clew.store.packed import unpack
+from clew.store.packed import read_edges
 from clew.store.reader import Store
 
 if TYPE_CHECKING:
@@ -129,12 +128,10 @@ def _name(batch: Batch) -> str:
 
 
 def _publish(store: Path, batch: Batch, path: Path) -> None:
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
     with duckdb.connect() as connection:
         for number, name in enumerate(batch.edge_files):
-            table = pq.read_table(store / name, partitioning=None)
-            edges = unpack(table) if is_packed(name) else table
-            connection.register("part", edges)
+            connection.register("part", read_edges(store / name))
             verb = "CREATE TABLE edges AS" if number == 0 else "INSERT INTO edges"
             connection.execute(f"{verb} SELECT * FROM part")  # noqa: S608 (our own words)
         target = str(draft).replace("'", "''")

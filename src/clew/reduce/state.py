@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from clew.exceptions import ReduceConflictError
 from clew.store.commit import put_json
+from clew.store.inside import below
 from clew.store.layout import quote_name, read_json
 
 if TYPE_CHECKING:
@@ -134,4 +135,4 @@ class State:
     def letters(self, kind: str) -> list[Path]:
         """List the committed files of dead letters, or of what is kept apart."""
         commits: list[dict[str, Any]] = [read_json(p) for p in sorted(self._commits.glob("*.json"))]
-        return [self.batches / f for c in commits for f in c["letters"].get(kind, [])]
+        return [below(self.batches, f) for c in commits for f in c["letters"].get(kind, [])]

@@ -14,26 +14,44 @@ from typing import TYPE_CHECKING, Any
 from clew.assertions.record import Recorder
 from clew.assertions.streams import describe_recorded, recorded_streams
 from clew.exceptions import WriterError
-from clew.graph.columns import sole
-from clew.graph.node import interpret
+from clew.graph.columns import refuse_lookalike_fields, sole
+from clew.graph.mask import masking_with
+from clew.graph.node import interpret, with_secret
 from clew.run.describe import check_name, describe_streams
+from clew.run.masking import check_mask, mask_described
 from clew.run.place import Place, check_id_column, place
 from clew.run.provenance import BatchJob, clean_rows
 from clew.run.sink import FunctionSink
-from clew.store.commit import forget_writer, make_store, put_stream
+from clew.steps import reached
+from clew.store.commit import (
+    Commit,
+    commit,
+    forget_writer,
+    make_store,
+    planned_secret,
+    put_stream,
+    store_secret,
+)
+from clew.store.gaps import WHEN_ASKED
+from clew.unfold.carried import repeating
 from clew.unfold.choose import capture_of, choose
+from clew.unfold.held import note, tables_of
 from clew.unfold.known import Known, remember
 from clew.unfold.stage import Stage
+from clew.unfold.versions import Versions
 from clew.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pyspark.sql import DataFrame, DataFrameWriter
 
     from clew.assertions.streams import Content
     from clew.graph.node import Node
     from clew.unfold.choose import CaptureName
+
+
+_NOT_FINISHED = "the result was being overwritten, and that did not come to its end"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +76,8 @@ class TracedWriter:
         capture: CaptureName = "auto",
         assertions: str | Sequence[str] | None = None,
         content: Content = "first",
+        mask: Iterable[str] | Mapping[str, str] | None = None,
+        mask_literals: bool = False,
     ) -> TracedWriter:
         """Name the store that takes the provenance of this result.
 
@@ -69,6 +89,8 @@ class TracedWriter:
             capture: How provenance is carried, as for streams.
             assertions: Also record the keys of the rows of these streams, or of `"all"` steps.
             content: Of which recorded streams the rows themselves are kept, as for streams.
+            mask: Columns that the store does not keep as they are, as for streams.
+            mask_literals: Keep no literals of expressions, as for streams.
         """
         settings = place(
             path,
@@ -78,6 +100,8 @@ class TracedWriter:
             capture=capture,
             assertions=assertions,
             content=content,
+            mask=mask,
+            mask_literals=mask_literals,
         )
         kept = None if capture == "off" else settings
         return replace(self, _place=kept, _name=name or self._name)
@@ -182,7 +206,8 @@ class TracedWriter:
         return name
 
     def _traced(self, settings: Place, name: str, write: Callable[[DataFrameWriter], None]) -> None:
-        sole(self._node.columns, "write")
+        sole(self._node.columns, "write", self._node.plain.df)
+        refuse_lookalike_fields(self._node.schema, "the result")
         if self._mode == "ignore":
             msg = (
                 "mode `ignore` may write nothing, and then there is nothing to trace.\n\n"
@@ -193,25 +218,39 @@ class TracedWriter:
         check_name(self._node, name)
         root = settings.root
         assert root is not None
-        choice = choose(self._node, settings.capture)
+        secret = planned_secret(root)
+        node = with_secret(self._node, secret, settings.mask)
+        choice = choose(node, settings.capture)
+        check_mask(settings.mask, node, choice.capture, settings.event_time)
         which = settings.assertions
         said = (which, settings.event_time, settings.content)
-        streams = recorded_streams(self._node, name, *said) if which else []
-        rows = interpret(self._node, capture_of(choice.capture))
-        make_store(root, __version__)
+        streams = recorded_streams(node, name, *said) if which else []
+        rows = interpret(node, capture_of(choice.capture))
+        make_store(root, __version__, secret)
+        if store_secret(root) != secret:
+            self._traced(settings, name, write)  # another process has just made the store
+            return
         run = uuid.uuid4().hex[:8]
+        tables = tables_of(node, again=choice.capture in WHEN_ASKED)
+        found = {"tables": note(tables)}
         # Computed once and cut off from its plan: nothing can compute it again, with other rows.
         copy = rows.df.drop(*rows.references).localCheckpoint(eager=True)
 
         def write_all(clean: DataFrame, _: int) -> None:
-            write(self._writer(clean))
             if self._mode == "overwrite":
-                forget_writer(root, name)
+                # Before the write: one that is cut off leaves a gap, not the old rows' provenance.
+                commit(root, Commit(name, run, 0, gap=_NOT_FINISHED))
+                reached("overwriting noted", 0)
+                forget_writer(root, name, but=run)
+                reached("old provenance removed", 0)
+            write(self._writer(clean))
 
         described = describe_streams(self._node, name, choice, run)
         described[-1]["assertions"] = describe_recorded(streams, settings.content)
+        mask_described(described, settings.mask)
         for stream in described:
             put_stream(root, stream)
+        version = described[-1]["version"]
         job = BatchJob(
             root=str(root),
             writer=name,
@@ -221,10 +260,15 @@ class TracedWriter:
             event_time=settings.event_time,
             skip_empty=False,
             capture=choice.capture,
+            mask=settings.mask.keyed(secret),
+            repeating=repeating(node),
+            found=found,
+            version=version,
         )
-        job(copy, 0)
+        with masking_with(job.mask):
+            job.handle(root, copy, 0)
         if streams:
             Recorder(root, name, run, streams, settings.content, None).advance()
-        remember(root, name, Known(self._node, rows.annotation))
+        remember(root, name, Known(node, rows.annotation, version))
         if choice.capture == "pointers":
-            Stage(root, name, run, self._node, None).unfold()
+            Stage(root, name, run, node, None, versions=Versions(root, name)).unfold()

@@ -8,14 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 from clew.exceptions import GraphError
 from clew.graph.columns import renumbered
+from clew.graph.duration import micros
 from clew.graph.node import describe
-from clew.graph.text import settled_lambdas
+from clew.graph.text import settled_lambdas, without_origins
+from clew.operators.keep import Keep
 from clew.operators.named import Named
 from clew.operators.source import Source
-from clew.run.stored import digest_of, store_pipeline
+from clew.run.stored import digest_of, functions_of, meaning_of, store_pipeline, version_of
+from clew.run.trust import sign
 from clew.store.commit import now
 from clew.store.records import worst
-from clew.unfold.bound import bounds
+from clew.unfold.bound import bounds, widest
+from clew.unfold.reach import is_stateful
 
 if TYPE_CHECKING:
     from clew.graph.node import Node
@@ -30,11 +34,12 @@ def describe_streams(
     numbers = {each.id: number for number, each in enumerate(node.walk())}
     frames = [n for n in node.walk() if isinstance(n.operator, Named)]
     pipeline = store_pipeline(node)
+    shape, functions = _shape(node, graph), functions_of(node, pipeline)
     runs = [
         {
             "run": run,
             "started": now(),
-            "graph": _shape(node, graph),
+            "graph": shape,
             "checkpoint": checkpoint,
             "pipeline": digest_of(pipeline),
             "spark": node.plain.df.sparkSession.version,
@@ -52,9 +57,41 @@ def describe_streams(
         inside = _stream(each.operator.label, "named", each, filled)
         streams.append({**inside, "node": numbers[each.id], "sources": graph["sources"]})
     bound = {name: each.to_dict() for name, each in bounds(node).items()}
-    own = {"graph": graph, "bounds": bound, "pipeline": pipeline}
+    own = {
+        "graph": graph,
+        "bounds": bound,
+        "pipeline": pipeline,
+        "settings": pipeline["settings"],
+        "signature": sign(pipeline),
+        "version": version_of(shape, pipeline, functions),
+        "meaning": meaning_of(shape, pipeline, functions),
+        "shape": shape,
+        "functions": functions,
+        "state": _state(node),
+    }
     streams.append({**_stream(writer, "sink", node, filled), **own})
     return streams
+
+
+def _state(node: Node) -> dict[str, Any]:
+    """Say whether a query keeps state between batches, and when a row has left it for good.
+
+    That is once the watermark is so far beyond the one that the row led to. Where several
+    watermarks are made into one, the row may be younger than that says.
+    """
+    steps = [each.operator for each in node.walk()]
+    delays = [
+        micros(str(each.args[1]))
+        for each in steps
+        if isinstance(each, Keep) and each.verb == "withWatermark"
+    ]
+    found = bounds(node).values()
+    life = widest(found)
+    clears = None
+    if len(delays) == 1 and delays[0] is not None and life is not None:
+        clears = None if any(each.clock for each in found) else delays[0] + life
+    kept = any(is_stateful(each) for each in node.walk())
+    return {"kept": kept, "clears_us": clears}
 
 
 def shape_of(node: Node) -> str:
@@ -66,9 +103,21 @@ def _shape(node: Node, graph: dict[str, Any]) -> str:
     numbers = {each.id: number for number, each in enumerate(node.walk())}
     # Nodes are numbered anew in each process, and so are references to their columns and the
     # variables of functions.
-    nodes = [{**each, "label": settled_lambdas(each["label"])} for each in graph["nodes"]]
-    text = renumbered(json.dumps({**graph, "nodes": nodes}, sort_keys=True), numbers)
+    nodes = [
+        {**each, "label": settled_lambdas(without_origins(each["label"]))}
+        for each in graph["nodes"]
+    ]
+    read = {
+        s.origin.name: [s.origin.identity.describe(), s.origin.event_time, _columns(s)]
+        for s in sources(node)
+    }
+    said = {**graph, "nodes": nodes, "read": read}
+    text = renumbered(json.dumps(said, sort_keys=True), numbers)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _columns(source: Source) -> list[list[str]]:
+    return [[each.name, each.dataType.simpleString()] for each in source.origin.schema.fields]
 
 
 def _graph(node: Node) -> dict[str, Any]:

@@ -10,7 +10,6 @@ twice; without a store that note is beside the query's checkpoint.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from clew.capture.properties import PROPERTIES, Properties
@@ -22,6 +21,8 @@ from clew.run.subscribe import deliver, property_columns
 from clew.steps import reached
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import Column, DataFrame
 
     from clew.graph.node import Node
@@ -59,11 +60,8 @@ def check_mode(mode: str, path: str | None, to: Receiver | None) -> None:
 class PassJob(BatchJob):
     """Hand clean rows to the sink, note the batch as done, and keep nothing of the rows."""
 
-    def __call__(self, rows: DataFrame, batch: int) -> None:
-        """Handle one batch; safe to call again for the same batch."""
-        root = Path(self.root)
-        if self._is_done(root, rows, batch):
-            return
+    def handle(self, root: Path, rows: DataFrame, batch: int) -> None:
+        """Handle a batch that was not handled before."""
         if type(self.sink) is NoSink:
             run_through(rows)
         else:
@@ -90,11 +88,8 @@ class DeliverJob(PassJob):
     to: Receiver = ""
     where: str | Column | None = None
 
-    def __call__(self, rows: DataFrame, batch: int) -> None:
-        """Handle one batch; safe to call again for the same batch."""
-        root = Path(self.root)
-        if self._is_done(root, rows, batch):
-            return
+    def handle(self, root: Path, rows: DataFrame, batch: int) -> None:
+        """Handle a batch that was not handled before."""
         if type(self.sink) is NoSink:
             self._deliver(rows, batch)
         else:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, get_args
 
 from clew.assertions.streams import Content
 from clew.exceptions import WriterError
+from clew.graph.mask import NOTHING, Mask, read_mask
 from clew.run.modes import check_mode
 from clew.store.layout import store_root
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from pyspark.sql import Column
@@ -42,6 +43,7 @@ class Place:
     content: Content = "first"
     to: Receiver | None = None
     where: Column | str | None = None
+    mask: Mask = NOTHING
 
 
 def place(
@@ -58,6 +60,8 @@ def place(
     content: Content = "first",
     to: Receiver | None = None,
     where: Column | str | None = None,
+    mask: Iterable[str] | Mapping[str, str] | None = None,
+    mask_literals: bool = False,
 ) -> Place:
     """Check the settings of `.provenance(...)`.
 
@@ -82,6 +86,10 @@ def place(
     if which and mode != "store":
         msg = f'`assertions` are recorded in mode "store"; the mode is "{mode}".'
         raise WriterError(msg)
+    masked = read_mask(mask, literals=mask_literals)
+    if masked and mode != "store":
+        msg = f'`mask` is about what the store keeps, and mode "{mode}" keeps nothing.'
+        raise WriterError(msg)
     capture = "keys" if which and capture == "auto" else capture
     if which and content == "first" and capture != "keys":
         msg = (
@@ -102,6 +110,7 @@ def place(
         content,
         to,
         where,
+        masked,
     )
 
 

@@ -27,6 +27,7 @@ from clew.sources.identity import (
 from clew.steps import reached
 from clew.store.commit import put_json
 from clew.store.layout import point_folder
+from clew.store.private import make_folder
 from clew.unfold.points import LAST, pointed_sources
 
 if TYPE_CHECKING:
@@ -69,8 +70,8 @@ def start_points(
         assert isinstance(source.again, Again)
         name = source.origin.name
         folder = point_folder(root, writer, name)
-        folder.mkdir(parents=True, exist_ok=True)
-        a, b, segment = source.origin.identity.columns(source.origin.schema)
+        make_folder(folder)
+        a, b, segment = source.origin.columns()
         kept = source.df.selectExpr(
             *[quote(c) for c in source.again.point or ()],
             f"{a} AS {KEPT_A}",

@@ -11,32 +11,40 @@ from __future__ import annotations
 import logging
 import math
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from clew.capture.sets import content, storable, time_of
-from clew.exceptions import StoreError
+from clew.exceptions import StoreConflictError, StoreError
 from clew.graph.columns import ID_A, ID_B, is_hidden, named, quote
+from clew.graph.mask import NOTHING, Mask, masking_with
 from clew.run.sink import FileSink, NoSink
+from clew.sources.state import files_of_batch
+from clew.sources.topics import topic_ids
 from clew.steps import reached
 from clew.store.collect import put_rows
 from clew.store.commit import Commit, commit, committed_rows, is_committed
 from clew.store.draft import rows_in
-from clew.store.layout import batch_folder, edges_folder, rows_folder
+from clew.store.layout import batch_file, batch_folder, edges_folder, rows_folder
 from clew.store.packed import pack_folder
-from clew.unfold.arrivals import parse_offsets
+from clew.store.private import make_folder
+from clew.store.said import read_commit
+from clew.unfold.arrivals import parse_offsets, topics_of
 from clew.unfold.carried import edges_of, source_rows, sources_of
+from clew.unfold.held import note
+from clew.unfold.tables import covered, is_under
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame
 
     from clew.run.sink import Sink
+    from clew.sources.state import FileState
     from clew.unfold.arrivals import Offsets
 
 OnError = Literal["fail", "gap"]
@@ -63,6 +71,13 @@ class BatchJob:
         skip_empty: Do not trouble the sink with a batch that has no rows.
         capture: How provenance is carried.
         stored: The user's columns, if rows come in the form in which the store keeps them.
+        mask: What of the rows is not kept as it is.
+        tables: What the tables of the query are made of.
+        repeating: The sources of which different rows may have one id.
+        times: The folders of files that are read again, and the column with the event time.
+        addresses: How Kafka is reached, for topics that are read again.
+        found: The state of the sources when the batch began.
+        version: The version of the query.
     """
 
     root: str
@@ -76,12 +91,24 @@ class BatchJob:
     skip_empty: bool = True
     capture: str = "sets"
     stored: T.StructType | None = None
+    mask: Mask = NOTHING
+    tables: Mapping[str, Any] = field(default_factory=dict)
+    repeating: Collection[str] = ()
+    times: Mapping[str, str] = field(default_factory=dict)
+    addresses: Sequence[Mapping[str, str]] = ()
+    found: Mapping[str, Any] = field(default_factory=dict)
+    version: str | None = None
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
         """Handle one batch; safe to call again for the same batch."""
         root = Path(self.root)
-        if self._is_done(root, rows, batch):
-            return
+        with masking_with(self.mask):
+            if not self._is_done(root, rows, batch):
+                # Before anything is read: what changes from here on is not what is noted.
+                replace(self, found=self._sources(batch)).handle(root, rows, batch)
+
+    def handle(self, root: Path, rows: DataFrame, batch: int) -> None:
+        """Handle a batch that was not handled before."""
         if self.stored is not None:
             if self._can_write(root, batch):
                 self._handle_stored(root, rows, batch, self.stored)
@@ -93,11 +120,62 @@ class BatchJob:
     def _is_done(self, root: Path, rows: DataFrame, batch: int) -> bool:
         """Tell whether a batch was finished before, and Spark does not know."""
         if is_committed(root, self.writer, self.run, batch):
+            self._refuse_other_input(root, batch)
             # Spark's own state still has to take the batch in, and does while rows are computed.
             run_through(rows)
             return True
         reached("batch begun", batch)
         return False
+
+    def _refuse_other_input(self, root: Path, batch: int) -> None:
+        """Refuse a batch whose number is taken by one that read something else.
+
+        Raises:
+            StoreConflictError: It would be skipped, and its rows would reach neither.
+        """
+        planned = read_offsets(self.checkpoint, batch)
+        said = read_commit(batch_file(root, self.writer, self.run, batch))
+        if planned is None or not said.get("offsets"):
+            return
+        kept = (said.get("sources") or {}).get("files")
+        before = None if kept is None else {path: state[1] for path, state in kept.items()}
+        now = {path: state.modified_ms for path, state in self._files(batch).items()}
+        if list(planned.ends) == said["offsets"] and before in (None, now):
+            return
+        msg = (
+            f"batch {batch} of `{self.writer}` is in the store and the sink already, with other "
+            "input than the checkpoint now names for it: the checkpoint is an older one, e.g. "
+            "restored from a backup. The query stops before anything is lost or written twice.\n\n"
+            "Go on with the latest checkpoint; or restore store and sink to the same moment as the "
+            'checkpoint; or begin anew with another checkpoint and `restart="overwrite"`.'
+        )
+        raise StoreConflictError(msg)
+
+    def _sources(self, batch: int) -> dict[str, Any]:
+        """Look at what a batch is about to read."""
+        files = {path: self._with_span(path, each) for path, each in self._files(batch).items()}
+        return {
+            "files": {path: list(astuple(each)) for path, each in files.items()},
+            "tables": note(self.tables),
+            "topics": self._topics(batch),
+        }
+
+    def _topics(self, batch: int) -> dict[str, str]:
+        """Ask which topics the batch reads: their names do not tell."""
+        planned = read_offsets(self.checkpoint, batch) if self.addresses else None
+        names = topics_of(planned.ends) if planned is not None else set()
+        ids: dict[str, str] = {}
+        for each in self.addresses:
+            ids |= topic_ids(each, names)
+        return ids
+
+    def _with_span(self, path: str, state: FileState) -> FileState:
+        """Note what a file covers: once it is gone, that tells which results it was behind."""
+        column = next((c for folder, c in self.times.items() if is_under(path, folder)), None)
+        return state if column is None else replace(state, span=covered(path, column))
+
+    def _files(self, batch: int) -> dict[str, FileState]:
+        return {} if self.checkpoint is None else files_of_batch(self.checkpoint, batch)
 
     def _handle(self, root: Path, rows: DataFrame, batch: int) -> None:
         count = rows.count()
@@ -114,7 +192,7 @@ class BatchJob:
     def _can_write(self, root: Path, batch: int) -> bool:
         """Make the folder for a batch's rows; if that fails, the slower way says what to do."""
         try:
-            self._own_folder(root, batch).mkdir(parents=True, exist_ok=True)
+            make_folder(self._own_folder(root, batch))
         except OSError:
             return False
         return True
@@ -156,21 +234,24 @@ class BatchJob:
     def _commit(
         self, root: Path, batch: int, count: int | None, edges: int | None, files: list[str]
     ) -> None:
+        reached("provenance written", batch)
+        commit(root, replace(self._said(batch, count), edges=edges, files=files))
+
+    def _said(self, batch: int, count: int | None) -> Commit:
+        """Say what a batch was made of."""
         planned = read_offsets(self.checkpoint, batch)
-        done = Commit(
+        return Commit(
             writer=self.writer,
             run=self.run,
             batch=batch,
             watermark=_iso(planned.watermark_ms) if planned and planned.watermark_ms > 0 else None,
             sink_rows=count,
-            edges=edges,
-            files=files,
             capture=self.capture,
             watermark_ms=planned.watermark_ms if planned else 0,
             offsets=list(planned.ends) if planned else [],
+            sources=dict(self.found),
+            version=self.version,
         )
-        reached("provenance written", batch)
-        commit(root, done)
 
     def _record(self, root: Path, rows: DataFrame, batch: int, count: int) -> None:
         try:
@@ -188,8 +269,9 @@ class BatchJob:
                 raise StoreError(msg) from error
             # The kind of error only: its text may hold values of rows, which no log should.
             kind = type(error).__name__
+            why = kind if self.mask else why
             _log.warning("provenance of batch %d of %s is missing: %s", batch, self.writer, kind)
-            self._record_gap(root, Commit(self.writer, self.run, batch, None, count, gap=why))
+            self._record_gap(root, replace(self._said(batch, count), gap=why))
 
     def _record_gap(self, root: Path, missing: Commit) -> None:
         try:
@@ -227,7 +309,7 @@ class BatchJob:
         for stream in streams:
             # A stream that feeds this query and is another's sink has its content there already,
             # but that store may be another one: keep it here as well.
-            yield stream, source_rows(rows, stream)
+            yield stream, source_rows(rows, stream, apart=stream in self.repeating)
 
 
 def run_through(rows: DataFrame) -> None:

@@ -10,13 +10,15 @@ import uuid
 from typing import TYPE_CHECKING
 
 from clew.exceptions import CaptureRefusedError
+from clew.graph.node import with_secret
 from clew.operators.join import Join
 from clew.run.describe import check_name, describe_streams
 from clew.run.provenance import BatchJob
 from clew.run.sink import NoSink
-from clew.store.commit import make_store, put_stream
+from clew.store.commit import make_store, planned_secret, put_stream, store_secret
 from clew.store.layout import store_root
 from clew.unfold.arrivals import last_committed, read_arrivals
+from clew.unfold.carried import repeating
 from clew.unfold.choose import Choice, choose
 from clew.unfold.replay import replay_all
 from clew.version import __version__
@@ -48,16 +50,23 @@ def recover(
             why = "when an outer join of streams emits a row without a partner is not known"
             raise CaptureRefusedError("off", why)
     check_name(node, name)
+    root = store_root(path)
+    secret = planned_secret(root)
+    node = with_secret(node, secret)
     spark = node.plain.df.sparkSession
     last = last_committed(spark, checkpoint)
-    rows = replay_all(node, read_arrivals(spark, checkpoint), last)
+    rows, tables = replay_all(node, read_arrivals(spark, checkpoint), last)
     if where is not None:
         rows = rows.filter(where)
-    root = store_root(path)
-    make_store(root, __version__)
+    make_store(root, __version__, secret)
+    if store_secret(root) != secret:
+        # Another process has just made the store, with a secret of its own.
+        recover(node, path, name=name, checkpoint=checkpoint, where=where)
+        return
     run = uuid.uuid4().hex[:8]
     choice = Choice("sets", "recovered from the checkpoint and the source")
-    for stream in describe_streams(node, name, choice, run):
+    described = describe_streams(node, name, choice, run)
+    for stream in described:
         put_stream(root, stream)
     job = BatchJob(
         root=str(root),
@@ -65,5 +74,9 @@ def recover(
         run=run,
         sink=NoSink(),
         skip_empty=False,
+        repeating=repeating(node),
+        version=described[-1]["version"],
     )
-    job(rows.localCheckpoint(eager=True), 0)
+    copy = rows.localCheckpoint(eager=True)
+    tables.refuse_changed()
+    job(copy, 0)

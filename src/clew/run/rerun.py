@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
@@ -11,9 +11,11 @@ from clew.operators.source import Source
 from clew.operators.through import Through
 from clew.run.describe import shape_of
 from clew.store.commit import read_stream
+from clew.store.versions import said_of, versions_of
 from clew.unfold.around import around
-from clew.unfold.arrivals import kept_offsets, read_arrivals
+from clew.unfold.arrivals import kept_offsets, noted_tables, read_arrivals
 from clew.unfold.compare import Compared, compare
+from clew.unfold.held import Held
 from clew.unfold.rerun import Period, changed_by, over_rows, results_of, stored_results, suffices
 from clew.unfold.tables import as_tables
 
@@ -51,6 +53,7 @@ def rerun(
     Raises:
         ReplayError: It is another query than the one that ran, or it ran several times.
     """
+    _check_one_version(snapshot, stream)
     _check_same(snapshot.root, stream, node)
     where = None if span is None else around(node)
     period = None if span is None or where is None else Period(span, where)
@@ -68,7 +71,7 @@ def rerun(
         after = after.join(before.select("a", "b"), ["a", "b"], "left_semi")
     if period is not None:
         before, after = period.keep(before), period.keep(after)
-    return compare(before, after, tolerance)
+    return _compared(before, after, tolerance, tables)
 
 
 def rerun_rows(
@@ -95,11 +98,10 @@ def rerun_rows(
         ReplayError: It is another query than the one that ran.
     """
     check_trace(snapshot, stream, node, rows)
-    if suffices(node):
-        after = results_of(over_rows(node, rows))
-    else:
+    tables, closed = over_rows(node, rows), None
+    if not suffices(node):
         tables, closed = read_sources(snapshot, stream, node, {})
-        after = results_of(tables, closed)
+    after = results_of(tables, closed)
     spark = node.plain.df.sparkSession
     wanted = F.broadcast(spark.createDataFrame(list(ids), "a bigint, b bigint").dropDuplicates())
     found = after.join(wanted, ["a", "b"])
@@ -107,9 +109,21 @@ def rerun_rows(
         # Only keys are kept. An id is made of what a row is made of, so it tells whether it is
         # the same row, and not whether it holds the same.
         bare = found.select("a", "b", F.struct("a", "b").alias("row"))
-        return compare(wanted.select("a", "b", F.struct("a", "b").alias("row")), bare, tolerance)
+        keys = wanted.select("a", "b", F.struct("a", "b").alias("row"))
+        return _compared(keys, bare, tolerance, tables)
     before = stored_results(node, _files(snapshot, stream))
-    return compare(before.join(wanted, ["a", "b"]), found, tolerance)
+    return _compared(before.join(wanted, ["a", "b"]), found, tolerance, tables)
+
+
+def _compared(before: DataFrame, after: DataFrame, tolerance: float, tables: Tables) -> Compared:
+    """Compare, unless a source has changed meanwhile: that is not the query's doing."""
+    try:
+        found = compare(before, after, tolerance)
+    except Exception:
+        tables.refuse_changed()  # which explains more than what it led to
+        raise
+    tables.refuse_changed()
+    return found
 
 
 def check_trace(snapshot: Snapshot, stream: str, node: Node, rows: Mapping[str, pa.Table]) -> None:
@@ -158,14 +172,27 @@ def read_sources(
         )
         raise ReplayError(msg)
     checkpoint = runs[-1].get("checkpoint") if runs else None
+    held = _held(snapshot, stream)
     if checkpoint is None:
-        return as_tables(node, covers), None
+        return as_tables(node, covers, held=held), None
     run = runs[-1]["run"]
     spark = node.plain.df.sparkSession
     arrivals = read_arrivals(spark, checkpoint, kept_offsets(snapshot.root, stream, run))
     last = max((b.number for b in snapshot.batches.get(stream, ()) if b.run == run), default=None)
     closed = None if last is None else arrivals.batches[last].watermark_ms * 1000
-    return as_tables(node, covers, arrivals, last), closed
+    return as_tables(node, covers, arrivals, last, held=held), closed
+
+
+def _held(snapshot: Snapshot, stream: str) -> Held:
+    """Say what the tables held in the batches that are in the store."""
+    noted: dict[int, Mapping[str, dict[str, Any]]] = {}
+    batches = [each for each in snapshot.batches.get(stream, ()) if each.gap is None]
+    for number, each in enumerate(sorted(batches, key=lambda each: (each.run, each.number))):
+        # Runs over tables have one batch each, with the same number.
+        at = each.number if len({one.run for one in batches}) == 1 else number
+        said = noted_tables(snapshot.root, stream, each.run)
+        noted[at] = said.get(each.number, {})
+    return Held(noted, noted.keys())
 
 
 def _check_readable(stream: str, node: Node) -> None:
@@ -187,10 +214,25 @@ def _files(snapshot: Snapshot, stream: str) -> Sequence[str]:
     return snapshot.row_files(stream, snapshot.batches.get(stream, ())).paths
 
 
+def _check_one_version(snapshot: Snapshot, stream: str) -> None:
+    """Refuse to compare results of several versions of a query with those of one."""
+    said = read_stream(snapshot.root, stream) or {}
+    batches = [each for each in snapshot.batches.get(stream, ()) if each.sink_rows != 0]
+    made_by = {(said_of(said, each.version) or {}).get("meaning") for each in batches}
+    if len(made_by) > 1:
+        msg = (
+            f"`{stream}` was filled by {len(made_by)} versions of its query, so no one of them "
+            "makes all of its results again.\n\nReplay a trace of it instead: "
+            "`prov.replay(trace)`."
+        )
+        raise ReplayError(msg)
+
+
 def _check_same(root: Path, stream: str, node: Node) -> None:
     """Refuse a pipeline that is not the one that ran."""
-    runs = (read_stream(root, stream) or {}).get("runs", [])
-    ran = {each.get("graph") for each in runs} - {None}
+    said = read_stream(root, stream) or {}
+    known = [said_of(said, version) or {} for version in versions_of(said)]
+    ran = {each.get("shape") for each in known} - {None}
     if ran and shape_of(node) not in ran:
         msg = (
             f"the pipeline at hand is not the one that filled `{stream}`: its operators, "

@@ -13,6 +13,7 @@ import dataclasses
 import hashlib
 import json
 import re
+import uuid
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
@@ -21,6 +22,7 @@ from clew.capture.properties import PROPERTIES, Properties
 from clew.graph.columns import renumbered
 from clew.graph.node import Node, interpret
 from clew.graph.plan import explain
+from clew.graph.settings import settings_of
 from clew.graph.text import column_of, printed, same_rows, spellings
 from clew.operators.ordered import Ordered
 from clew.operators.property import Property
@@ -41,18 +43,12 @@ from clew.sources.stored import describe_reading
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 Stored = dict[str, Any]
-VERSION = 1
-SETTINGS = {
-    "spark.sql.session.timeZone": None,
-    "spark.sql.ansi.enabled": "true",
-    "spark.sql.caseSensitive": "false",
-    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
-}
-"""The settings of a session on which results depend, and what Spark takes if nothing is set."""
+VERSION = 2
 
+_PROCESS = uuid.uuid4().hex
 _CALLED = re.compile(r"(?<![\w`'.])([A-Za-z_]\w*)\(")
 _BUILT_IN = {name.lower() for name in dir(F)} | {"cast", "in", "and", "or", "not", "if", "map"}
 
@@ -89,12 +85,42 @@ def digest_of(pipeline: Mapping[str, Any]) -> str | None:
     if pipeline["unstored"]:
         return None
     text = json.dumps([pipeline["steps"], pipeline["settings"]], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
-def settings_of(spark: SparkSession) -> dict[str, str]:
-    """Read the settings of a session on which results depend."""
-    return {name: str(spark.conf.get(name, default)) for name, default in SETTINGS.items()}
+def version_of(shape: str | None, pipeline: Mapping[str, Any], functions: str | None) -> str:
+    """Return a hash of a version of a query: its steps, settings and sources, and how it is read.
+
+    Args:
+        shape: A hash of its steps as they are drawn.
+        pipeline: Its steps as data.
+        functions: What tells functions apart that are not stored.
+    """
+    return _hash([shape, functions, pipeline])
+
+
+def meaning_of(shape: str, pipeline: Mapping[str, Any], functions: str | None) -> str:
+    """Return a hash of what a version of a query does with its rows, wherever they are read."""
+    sources = {
+        name: {key: value for key, value in said.items() if key != "read"}
+        for name, said in pipeline["sources"].items()
+    }
+    return _hash([shape, functions, {**pipeline, "sources": sources}])
+
+
+def _hash(what: object) -> str:
+    return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
+
+
+def functions_of(node: Node, pipeline: Mapping[str, Any]) -> str | None:
+    """Return what tells a pipeline from one whose functions have the same names; None if none has.
+
+    Nothing shows whether a function that is not stored is the same after a restart, or after it
+    was written again. So it is only taken for the same in one process, in the same frame.
+    """
+    nodes = list(node.walk())
+    steps = [nodes[each["step"]].id for each in pipeline["unstored"]]
+    return f"{_PROCESS} {steps}" if steps else None
 
 
 def _source(source: Source) -> dict[str, Any]:

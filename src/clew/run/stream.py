@@ -7,16 +7,17 @@ batches go through one function that writes clean rows, provenance and the commi
 from __future__ import annotations
 
 import logging
-import uuid
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from clew.assertions.record import Recorder
 from clew.assertions.streams import describe_recorded, recorded_streams
 from clew.exceptions import StoreConflictError, WriterError
-from clew.graph.columns import is_hidden, sole
-from clew.graph.node import interpret
+from clew.graph.columns import is_hidden, refuse_lookalike_fields, sole
+from clew.graph.node import interpret, with_secret
 from clew.run.describe import check_name, describe_streams
+from clew.run.mark import bind, check_bound, own_secret, run_of
+from clew.run.masking import check_mask, mask_described
 from clew.run.modes import DeliverJob, PassJob, with_property_values
 from clew.run.place import Place, check_id_column, place
 from clew.run.point import start_points
@@ -35,19 +36,25 @@ from clew.run.sink import (
 from clew.store.commit import (
     forget_streams,
     forget_writer,
+    has_batches,
     make_store,
-    put_json,
+    planned_secret,
     put_stream,
     read_stream,
+    store_secret,
 )
-from clew.store.layout import header_file, read_json, store_root
+from clew.store.layout import header_file, store_root
+from clew.unfold.carried import repeating
 from clew.unfold.choose import capture_of, choose
+from clew.unfold.held import tables_of
 from clew.unfold.known import Known, remember
 from clew.unfold.stage import Stage
+from clew.unfold.tables import addresses_of, times_of
+from clew.unfold.versions import Versions
 from clew.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from pyspark.sql import Column, DataFrame
@@ -59,10 +66,9 @@ if TYPE_CHECKING:
     from clew.run.provenance import OnError
     from clew.run.query import Work
     from clew.run.subscribe import Receiver
-    from clew.unfold.choose import CaptureName
+    from clew.unfold.choose import CaptureName, Choice
 
 _log = logging.getLogger("clew")
-_MARK = "clew.json"
 _NOTES = "clew"
 """The folder in the checkpoint of a query without a store that says which batches are done."""
 _UNFOLD_EVERY = 10.0
@@ -100,6 +106,8 @@ class TracedStreamWriter:
         content: Content = "first",
         to: Receiver | None = None,
         where: Column | str | None = None,
+        mask: Iterable[str] | Mapping[str, str] | None = None,
+        mask_literals: bool = False,
     ) -> TracedStreamWriter:
         """Say what becomes of the provenance of this query, and name the store that takes it.
 
@@ -125,6 +133,10 @@ class TracedStreamWriter:
             to: In mode `"on-the-fly"`: a function that is called with each result, the name of a
                 table, or options of Spark's Kafka sink.
             where: Deliver only results that meet a condition over their columns and properties.
+            mask: Columns that the store does not keep as they are, in no frame of the query; each
+                with `"drop"` (what a list means), `"hash"` or `"redact"`.
+            mask_literals: Keep no literals of expressions; the pipeline is then not stored, and
+                has to be handed in where something is computed again.
         """
         settings = place(
             path,
@@ -139,6 +151,8 @@ class TracedStreamWriter:
             content=content,
             to=to,
             where=where,
+            mask=mask,
+            mask_literals=mask_literals,
         )
         return replace(self, _place=None if capture == "off" else settings)
 
@@ -262,17 +276,18 @@ class TracedStreamWriter:
         """Start a query that carries provenance and stores nothing."""
         name = self._name
         assert name is not None
+        checkpoint = self._checkpoint(None)
         if settings.mode == "on-the-fly":
             df = with_property_values(self._node)
         else:
-            rows = interpret(self._node, capture_of(choose(self._node, settings.capture).capture))
+            node = with_secret(self._node, own_secret(checkpoint))
+            rows = interpret(node, capture_of(choose(node, settings.capture).capture))
             df = rows.df.drop(*rows.references)
         sink.prepare(clean_rows(df, keep_id=settings.keep_id))
-        checkpoint = self._checkpoint(None)
         said: dict[str, Any] = {
             "root": str(checkpoint / _NOTES),
             "writer": name,
-            "run": _run_of(checkpoint),
+            "run": run_of(checkpoint),
             "sink": sink,
             "keep_id": settings.keep_id,
         }
@@ -285,27 +300,39 @@ class TracedStreamWriter:
         name = self._name
         assert name is not None
         check_name(self._node, name)
-        streams = self._recorded(settings, name)
-        choice = choose(self._node, settings.capture)
+        secret = planned_secret(root)
+        node = with_secret(self._node, secret, settings.mask)
+        streams = self._recorded(settings, node, name)
+        choice = choose(node, settings.capture)
+        check_mask(settings.mask, node, choice.capture, settings.event_time)
         _log.info("%s: capture %s, because %s", name, choice.capture, choice.why)
         keeps_rows = not streams or settings.content == "all"
-        rows = interpret(self._node, capture_of(choice.capture))
+        rows = interpret(node, capture_of(choice.capture))
         df = rows.df.drop(*rows.references)
         if not keeps_rows and not settings.keep_id:
             # Keys are computed behind the query, so its rows need not carry any.
             df = _without_hidden(self._node.plain.df)
         sink.prepare(clean_rows(df, keep_id=settings.keep_id))
         users = self._node.schema
-        is_stored = keeps_rows and choice.capture != "sets" and is_kept_whole(users)
+        is_stored = (
+            keeps_rows
+            and choice.capture != "sets"
+            and is_kept_whole(users)
+            and not settings.mask.hides(users.names)
+        )
         if is_stored:
             df = sink_rows(df, settings.event_time, hidden=True)
         is_new = not header_file(root).exists()
-        make_store(root, __version__)
+        make_store(root, __version__, secret)
+        if store_secret(root) != secret:
+            return self._run_stored(settings, root, sink)  # another process has just made it
         checkpoint = self._checkpoint(root)
-        run = _run_of(checkpoint)
+        check_bound(checkpoint, root, secret)
+        run = run_of(checkpoint)
         _admit(settings.restart, root, name, run)
-        described = describe_streams(self._node, name, choice, run, str(checkpoint))
-        described[-1]["assertions"] = describe_recorded(streams, settings.content)
+        described = self._described(settings, choice, run, checkpoint, streams)
+        _refuse_mixed_keys(root, described[-1])
+        version = described[-1]["version"]
         unknown = [s["name"] for s in described if read_stream(root, s["name"]) is None]
         for stream in described:
             put_stream(root, stream)
@@ -320,35 +347,52 @@ class TracedStreamWriter:
             checkpoint=str(checkpoint),
             event_time=settings.event_time,
             capture=choice.capture,
+            repeating=repeating(node),
             stored=users if is_stored else None,
+            mask=settings.mask.keyed(secret),
+            tables=tables_of(node, again=choice.capture != "sets" or bool(streams)),
+            addresses=[] if choice.capture == "sets" else addresses_of(node),
+            times={} if choice.capture == "sets" else times_of(node),
+            version=version,
         )
-        remember(root, name, Known(self._node, rows.annotation))
+        remember(root, name, Known(node, rows.annotation, version))
         try:
             started = self._start(df, job, checkpoint)
         except Exception:
             # Spark refuses some queries only now, e.g. an aggregate without a watermark.
             forget_streams(root, unknown, whole=is_new)
             raise
-        work: list[Work] = []
-        sides: Sequence[StreamingQuery] = ()
-        if choice.capture == "pointers":
-            sides = start_points(self._node, root, name, checkpoint, self._trigger)
-            if settings.unfold == "here":
-                work.append(Stage(root, name, run, self._node, str(checkpoint)))
+        bind(checkpoint, secret)
+        recorder = None
         if streams:
-            work.append(Recorder(root, name, run, streams, settings.content, str(checkpoint)))
-        if not work:
-            return started
-        running = [started, *sides]
-        follower = Follower(work, lambda: any(q.isActive for q in running), _UNFOLD_EVERY)
-        follower.start()
-        return cast("StreamingQuery", TracedQuery(started, follower, sides))
+            recorder = Recorder(root, name, run, streams, settings.content, str(checkpoint))
+        if choice.capture != "pointers":
+            return _followed(started, (), recorder)
+        sides = start_points(node, root, name, checkpoint, self._trigger)
+        stage = None
+        if settings.unfold == "here":
+            known = Versions(root, name)
+            stage = Stage(root, name, run, node, str(checkpoint), versions=known)
+        return _followed(started, sides, stage, recorder)
 
-    def _recorded(self, settings: Place, name: str) -> list[Recorded]:
+    def _described(
+        self,
+        settings: Place,
+        choice: Choice,
+        run: str,
+        checkpoint: Path,
+        streams: Sequence[Recorded],
+    ) -> list[dict[str, Any]]:
+        described = describe_streams(self._node, str(self._name), choice, run, str(checkpoint))
+        described[-1]["assertions"] = describe_recorded(streams, settings.content)
+        mask_described(described, settings.mask)
+        return described
+
+    def _recorded(self, settings: Place, node: Node, name: str) -> list[Recorded]:
         if not settings.assertions:
             return []
         which, time = settings.assertions, settings.event_time
-        return recorded_streams(self._node, name, which, time, settings.content)
+        return recorded_streams(node, name, which, time, settings.content)
 
     def _start(self, df: DataFrame, job: BatchJob, checkpoint: Path) -> StreamingQuery:
         writer: Any = df.writeStream.queryName(str(self._name)).outputMode("append")
@@ -375,7 +419,8 @@ class TracedStreamWriter:
         if not self._node.plain.df.isStreaming:
             msg = "the frame is not a stream.\n\nUse `.write` for a batch frame."
             raise WriterError(msg)
-        sole(self._node.columns, "writeStream")
+        sole(self._node.columns, "writeStream", self._node.plain.df)
+        refuse_lookalike_fields(self._node.schema, "the result")
         if self._place:
             check_id_column(self._node, self._place)
             if self._place.keep_id and self._place.mode == "on-the-fly":
@@ -431,26 +476,50 @@ class TracedStreamWriter:
         return FormatSink(form, kept)
 
 
+def _followed(
+    started: StreamingQuery, sides: Sequence[StreamingQuery], *work: Work | None
+) -> StreamingQuery:
+    """Let work follow a query, if there is any."""
+    due = [each for each in work if each is not None]
+    if not due:
+        return started
+    running = [started, *sides]
+    follower = Follower(due, lambda: any(q.isActive for q in running), _UNFOLD_EVERY)
+    follower.start()
+    return cast("StreamingQuery", TracedQuery(started, follower, sides))
+
+
 def _without_hidden(df: DataFrame) -> DataFrame:
     hidden = [name for name in df.columns if is_hidden(name)]
     return df.drop(*hidden) if hidden else df
 
 
-def _run_of(checkpoint: Path) -> str:
-    """Return the checkpoint's own name, giving it one the first time."""
-    mark = checkpoint / _MARK
-    if mark.exists():
-        return str(read_json(mark)["run"])
-    run = uuid.uuid4().hex[:8]
-    try:
-        put_json(mark, {"run": run})
-    except OSError as error:
-        msg = (
-            f"cannot write the checkpoint `{checkpoint}`: {error.strerror}.\n\n"
-            'Name another place: `.option("checkpointLocation", "path")`.'
-        )
-        raise WriterError(msg) from error
-    return run
+def _refuse_mixed_keys(root: Path, now: Mapping[str, Any]) -> None:
+    """Refuse to record keys of a query that was changed, among those of the one it was.
+
+    Steps go by their numbers, so keys of two steps would be recorded under one name.
+    """
+    name = now["name"]
+    before = read_stream(root, name)
+    if before is None or not before.get("version") or not has_batches(root, name):
+        return
+    if not (before.get("assertions") or now["assertions"]) or before["version"] == now["version"]:
+        return
+    if _does(before) == _does(now):
+        return
+    msg = (
+        f"the query that fills `{name}` is not the one that the store holds batches of, and keys "
+        "of its steps are recorded: keys of two versions would be mixed under the same names."
+        "\n\nGive the new one another name and checkpoint; or begin anew with another checkpoint "
+        'and `restart="overwrite"`.'
+    )
+    raise StoreConflictError(msg)
+
+
+def _does(said: Mapping[str, Any]) -> list[Any]:
+    """Return what a query does with its rows, as far as its steps say."""
+    pipeline = said.get("pipeline") or {}
+    return [said.get("shape"), said.get("settings"), pipeline.get("steps")]
 
 
 def _admit(restart: str, root: Path, name: str, run: str) -> None:

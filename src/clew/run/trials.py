@@ -65,6 +65,7 @@ def prepare(
     names = {n.operator.origin.name for n in node.walk() if isinstance(n.operator, Source)}
     tables = changed_by(tables, dict.fromkeys(names, kept))
     others = sum(each.count() for each in held)
+    tables.refuse_changed()
     return Trials(tables, members, wanted, closed, others, tuple(held))
 
 

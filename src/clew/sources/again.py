@@ -18,6 +18,7 @@ from urllib.parse import unquote
 
 from clew.graph.plan import explain
 from clew.sources.identity import KafkaIdentity, offers_file
+from clew.sources.origins import origins_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -125,7 +126,10 @@ def read_again(
     if isinstance(table, Mapping):
         return Again(None, is_stream=True, options=tuple(table.items()))
     if not df.isStreaming:
-        return Again(table if table is not None else df)
+        read = table if table is not None else df
+        if origins_of(read) == "unknown":
+            return "Spark does not tell whether its rows are still the same"
+        return Again(read)
     has_file = offers_file(df)
     if not has_file and not isinstance(identity, KafkaIdentity):
         return "it does not say which file or offset each row came from, and so not when it came"

@@ -16,8 +16,9 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import types as T
 
 from clew.exceptions import IdentityError
-from clew.graph.columns import id_texts, quote
+from clew.graph.columns import id_texts, quote, segment_hash
 from clew.graph.text import quiet
+from clew.sources.origins import keeps_columns_of_kafka, keeps_rows_single
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,6 +40,8 @@ class Identity(ABC):
     segment: ClassVar[str]
     position: ClassVar[str]
     unique: ClassVar[bool] = True
+    by_segment: ClassVar[bool] = False
+    """The first half of the id is `segment_hash` of the segment's readable name."""
 
     @abstractmethod
     def columns(self, schema: StructType) -> tuple[str, str, str]:
@@ -65,9 +68,11 @@ class KafkaIdentity(Identity):
     kind = "kafka"
     segment = "topic-partition"
     position = "offset"
+    by_segment = True
 
     def columns(self, schema: StructType) -> tuple[str, str, str]:
-        return "xxhash64(topic, `partition`)", "`offset`", "concat_ws('-', topic, `partition`)"
+        part = "concat_ws('-', topic, `partition`)"
+        return segment_hash(part), "`offset`", part
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +82,11 @@ class ParquetIdentity(Identity):
     kind = "parquet"
     segment = "file"
     position = "row_index"
+    by_segment = True
 
     def columns(self, schema: StructType) -> tuple[str, str, str]:
         path = file_path()
-        return f"xxhash64({path})", "_metadata.row_index", path
+        return segment_hash(path), "_metadata.row_index", path
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +97,12 @@ class FileIdentity(Identity):
     segment = "file and block"
     position = "hash of the content"
     unique = False
+    by_segment = True
 
     def columns(self, schema: StructType) -> tuple[str, str, str]:
         path = file_path()
-        _, b = id_texts([(quote(f.name), f.dataType) for f in schema.fields])
-        return f"xxhash64({path})", b, path
+        _, b = id_texts([(quote(f.name), f.dataType) for f in schema.fields], finer=True)
+        return segment_hash(path), b, path
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +129,14 @@ class IcebergIdentity(Identity):
         return "0L", "_row_id", "'row'"
 
 
+_IS_ID = "clew_id RLIKE '^[0-9a-f]{32}$'"
+_NO_IDS = (
+    "the column `clew_id` holds something else than ids of clew, so rows cannot be told apart by "
+    "it. Rename it before `clew.trace`, or say what tells rows apart: "
+    '`clew.trace(df, "name", id=["column"])`, or `id="content"`.'
+)
+
+
 @dataclass(frozen=True, slots=True)
 class ClewIdentity(Identity):
     """The id that another traced query left in its sink, so answers go on through it."""
@@ -131,7 +146,9 @@ class ClewIdentity(Identity):
     position = "clew_id"
 
     def columns(self, schema: StructType) -> tuple[str, str, str]:
-        return _half("clew_id", 1), _half("clew_id", 17), "CAST(NULL AS STRING)"
+        # Whether all of a column are ids is known when its rows are read, not before.
+        checked = f"CASE WHEN {_IS_ID} THEN clew_id ELSE raise_error('{_NO_IDS}') END"
+        return _half(checked, 1), _half(checked, 17), "CAST(NULL AS STRING)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +162,7 @@ class KeyIdentity(Identity):
 
     def columns(self, schema: StructType) -> tuple[str, str, str]:
         fields = {f.name: f for f in schema.fields}
-        a, b = id_texts([(quote(k), fields[k].dataType) for k in self.keys])
+        a, b = id_texts([(quote(k), fields[k].dataType) for k in self.keys], finer=True)
         texts = [f"coalesce(CAST({quote(k)} AS STRING), 'null')" for k in self.keys]
         return a, b, f"concat_ws(',', {', '.join(texts)})"
 
@@ -166,7 +183,7 @@ class ContentIdentity(Identity):
     unique = False
 
     def columns(self, schema: StructType) -> tuple[str, str, str]:
-        a, b = id_texts([(quote(f.name), f.dataType) for f in schema.fields])
+        a, b = id_texts([(quote(f.name), f.dataType) for f in schema.fields], finer=True)
         return a, b, "CAST(NULL AS STRING)"
 
 
@@ -216,10 +233,13 @@ def choose_identity(df: DataFrame, wanted: str | Sequence[str] | None) -> Identi
     Raises:
         IdentityError: The source does not offer what was asked for.
     """
-    if wanted is None:
-        return _strongest(df)
-    if isinstance(wanted, str):
-        return _by_name(df, wanted)
+    if wanted is None or isinstance(wanted, str):
+        found = _strongest(df) if wanted is None else _by_name(df, wanted)
+        if isinstance(found, ClewIdentity) and not df.isStreaming:
+            first = df.selectExpr(f"coalesce({_IS_ID}, false)").head()
+            if first is not None and not first[0]:
+                raise IdentityError(_NO_IDS)
+        return found
     keys = tuple(wanted)
     missing = [key for key in keys if key not in df.columns]
     if missing or not keys:
@@ -256,9 +276,19 @@ def _by_name(df: DataFrame, wanted: str) -> Identity:
 def _strongest(df: DataFrame) -> Identity:
     order = (ClewIdentity, KafkaIdentity, DeltaIdentity, IcebergIdentity, ParquetIdentity)
     for kind in (*order, FileIdentity):
-        if _offers(df, kind()):
+        if _offers(df, kind()) and (kind is ClewIdentity or not may_repeat(kind(), df)):
             return kind()
     return ContentIdentity()
+
+
+def may_repeat(identity: Identity, df: DataFrame) -> bool:
+    """Tell whether different rows may have one id: only somebody's word says that they do not."""
+    if not identity.unique or isinstance(identity, KeptIdentity):
+        return False
+    if isinstance(identity, KafkaIdentity):
+        # Records that were landed elsewhere have the columns, too, and may be there twice.
+        return not keeps_columns_of_kafka(df)
+    return isinstance(identity, KeyIdentity | ClewIdentity) or not keeps_rows_single(df)
 
 
 def _offers(df: DataFrame, identity: Identity) -> bool:

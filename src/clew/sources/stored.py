@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
+from clew.exceptions import GraphError
 from clew.graph.columns import quote
 from clew.graph.plan import explain
 from clew.graph.text import quiet, same_rows
@@ -30,6 +31,7 @@ Reading = dict[str, Any]
 _FILES = re.compile(r"UnresolvedDataSource format: (\w+), isStreaming: false, paths: ")
 _TABLE = re.compile(r"'UnresolvedRelation \[(?P<name>[^\]]+)\], \[\], false\n")
 _LOCATION = re.compile(r"Location: \w+\(1 paths\)\[(?P<path>[^\],]+)\], ")
+_READ = frozenset(("parquet", "orc", "json", "csv", "text", "avro", "xml", "delta", "iceberg"))
 _ADDRESS = {"kafka.bootstrap.servers"}
 _UNKNOWN = "how it was read is not in the store"
 
@@ -115,11 +117,18 @@ def _read(
         kept = Again(is_stream=True, point=tuple(said["point"]))
         return _stand_in(said, spark, schema), kept
     if "topics" in said:
+        others = sorted(set(said["topics"]) - _ADDRESS)
+        if others:
+            msg = f"the store says to reach Kafka with the option `{others[0]}`."
+            raise GraphError(msg)
         reached = Again(is_stream=True, options=tuple(said["topics"].items()))
         return _stand_in(said, spark, schema), reached
     if "table" in said:
         table = spark.read.table(said["table"])
     else:
+        if said["format"] not in _READ:
+            msg = f"the store says to read by `{said['format']}`, which is no format of files."
+            raise GraphError(msg)
         table = spark.read.schema(schema).format(said["format"]).load(said["folder"])
     if not is_stream:
         return table, Again(table)

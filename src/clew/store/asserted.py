@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any
 from clew.store.engine import as_pattern
 from clew.store.layout import (
     ASSERTED,
-    STREAMS,
     asserted_folder,
     parse_unfolding_folder,
-    read_json,
     stream_file,
     unquote_name,
 )
+from clew.store.said import read_described, read_round
 from clew.store.schema import quote
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ def recorded_streams(root: Path) -> dict[str, RecordedStream]:
     found: dict[str, RecordedStream] = {}
     writers = sorted(p.name for p in (root / ASSERTED).glob("*") if p.is_dir())
     for folder in writers:
-        said = read_json(root / STREAMS / f"{folder}.json").get("assertions") or {}
+        said = read_described(stream_file(root, unquote_name(folder))).get("assertions") or {}
         for name, each in said.get("streams", {}).items():
             stream = RecordedStream(
                 name=name,
@@ -98,7 +97,7 @@ def recorded_streams(root: Path) -> dict[str, RecordedStream]:
 
 
 def _columns(root: Path, source: str) -> tuple[str, ...]:
-    schema = read_json(stream_file(root, source)).get("schema") or {}
+    schema = read_described(stream_file(root, source)).get("schema") or {}
     return tuple(each["name"] for each in schema.get("fields", ()))
 
 
@@ -108,7 +107,7 @@ def rounds_of(root: Path, writer: str) -> list[Round]:
     for path in asserted_folder(root, writer).glob("*.json"):
         if parse_unfolding_folder(path.stem) is None:
             continue
-        said = read_json(path)
+        said = read_round(path)
         numbers = (said["run"], said["first"], said["last"])
         ours = Round(*numbers, said["streams"], said.get("pruned"))
         found.append((said["committed"], ours))

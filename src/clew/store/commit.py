@@ -11,26 +11,33 @@ import datetime as dt
 import json
 import os
 import shutil
+import uuid
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from clew.exceptions import StoreConflictError, StoreError
+from clew.graph.mask import Mask, mask_from
+from clew.graph.secret import Secret
+from clew.store.inside import refuse_links
 from clew.store.layout import (
     ASSERTIONS,
     EDGES,
     FORMAT,
+    HEADER,
     ROWS,
+    SECRET,
     asserted_folder,
     batch_file,
     batches_folder,
     check_store,
     header_file,
     quote_name,
-    read_json,
     stream_file,
     unfolded_folder,
     unfolding_folder,
 )
+from clew.store.private import make_folder, make_root, open_new
+from clew.store.said import read_commit, read_described
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,15 +49,36 @@ def now() -> str:
     return dt.datetime.now(dt.timezone.utc).isoformat().replace("+00:00", "Z")
 
 
-def put_json(path: Path, value: object) -> None:
-    """Write a JSON file so that it appears whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.parent / f".{path.name}.{os.getpid()}.tmp"
-    with draft.open("w", encoding="utf-8") as file:
-        json.dump(value, file, indent=1, sort_keys=True)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
+def put_json(path: Path, value: object, *, replace: bool = True, closed: bool = False) -> None:
+    """Write a JSON file so that it appears whole or not at all.
+
+    The draft has a name that nobody else uses, on any thread or machine that shares the folder:
+    containers on one volume have equal process ids.
+
+    Args:
+        path: The file.
+        value: What it says.
+        replace: Put it in the place of one that is there.
+        closed: Only its owner may read it; else those who may read the folder.
+
+    Raises:
+        FileExistsError: There is one, and it is not to be replaced.
+    """
+    make_folder(path.parent)
+    draft = path.parent / f".{path.name}.{uuid.uuid4().hex}.tmp"
+    try:
+        with open_new(draft, closed=closed) as file:
+            json.dump(value, file, indent=1, sort_keys=True)
+            file.flush()
+            os.fsync(file.fileno())
+        if replace:
+            draft.replace(path)
+        else:
+            os.link(draft, path)  # unlike a rename, this leaves a file that is there alone
+            draft.unlink()
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)
@@ -58,14 +86,46 @@ def put_json(path: Path, value: object) -> None:
         os.close(folder)
 
 
-def make_store(root: Path, version: str) -> None:
+def planned_secret(root: Path) -> Secret:
+    """Return the secret of a store, or one for the store that is about to be made there.
+
+    Raises:
+        StoreError: There is a store that has no secret, or no store but another thing.
+    """
+    return store_secret(root) if header_file(root).exists() else Secret.make()
+
+
+def store_secret(root: Path) -> Secret:
+    """Return the secret with which a store's row ids are hashed.
+
+    Raises:
+        StoreError: It has none that can be used.
+    """
+    try:
+        return Secret.from_hex(check_store(root)[SECRET])
+    except (KeyError, TypeError, ValueError) as error:
+        msg = (
+            f"the store `{root}` has no secret to hash row ids with, so rows that are computed now "
+            f"would not be found by the ids in it: `{SECRET}` in `{HEADER}` is missing or damaged."
+            "\n\nRestore the file from a backup, or write provenance to a new place."
+        )
+        raise StoreError(msg) from error
+
+
+def make_store(root: Path, version: str, secret: Secret | None = None) -> None:
     """Make a store, or check the one that is there.
+
+    Args:
+        root: Where.
+        version: The version of clew that makes it.
+        secret: What its row ids are hashed with, if it is made now.
 
     Raises:
         StoreError: The folder holds something else, has another format, or cannot be written.
     """
     if header_file(root).exists():
         check_store(root)
+        refuse_links(root, 2)
         if not os.access(root, os.W_OK):
             raise _unwritable(root, "permission denied")
         return
@@ -75,8 +135,18 @@ def make_store(root: Path, version: str) -> None:
             "\n\nName a new or empty folder."
         )
         raise StoreConflictError(msg)
+    header = {
+        "format": FORMAT,
+        "created": now(),
+        "clew": version,
+        SECRET: (secret or Secret.make()).to_hex(),
+    }
     try:
-        put_json(header_file(root), {"format": FORMAT, "created": now(), "clew": version})
+        make_root(root)
+        # Of two that make the store at once one wins, and its secret is the store's.
+        put_json(header_file(root), header, replace=False)
+    except FileExistsError:
+        check_store(root)
     except OSError as error:
         raise _unwritable(root, error.strerror or str(error)) from error
 
@@ -103,6 +173,8 @@ class Commit:
     capture: str = "sets"
     watermark_ms: int = 0
     offsets: list[str] = field(default_factory=list)
+    sources: dict[str, Any] = field(default_factory=dict)
+    version: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +189,8 @@ class Unfolded:
         part: A name of its own if only some rows of the batches were unfolded; else None.
         edges: How many edges there are.
         files: All files, relative to the store.
+        gap: Why a batch could not be unfolded; `part` is then a hash of it.
+        version: The version of the query that the batches ran with.
     """
 
     writer: str
@@ -126,6 +200,8 @@ class Unfolded:
     part: str | None = None
     edges: int = 0
     files: list[str] = field(default_factory=list)
+    gap: str | None = None
+    version: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +233,11 @@ class Asserted:
     streams: dict[str, Kept]
 
 
+def has_batches(root: Path, writer: str) -> bool:
+    """Tell whether a store holds any batch of a writer."""
+    return any(batches_folder(root, writer).glob("*.json"))
+
+
 def is_committed(root: Path, writer: str, run: str, number: int) -> bool:
     """Tell whether a batch is in the store."""
     return batch_file(root, writer, run, number).exists()
@@ -165,10 +246,10 @@ def is_committed(root: Path, writer: str, run: str, number: int) -> bool:
 def committed_rows(root: Path, writer: str, run: str, number: int) -> int | None:
     """Return how many rows a batch has, if it is in the store."""
     try:
-        said = read_json(batch_file(root, writer, run, number))
+        said = read_commit(batch_file(root, writer, run, number))
     except FileNotFoundError:
         return None
-    rows: int | None = said["sink_rows"]
+    rows: int | None = said.get("sink_rows")
     return rows
 
 
@@ -182,7 +263,7 @@ def commit_unfolded(root: Path, done: Unfolded) -> None:
     """Put an unfolding into the store for good."""
     name = unfolding_folder(done.run, done.first, done.part or done.last)
     path = unfolded_folder(root, done.writer) / f"{name}.json"
-    put_json(path, {**asdict(done), "gap": None, "sink_rows": None, "committed": now()})
+    put_json(path, {**asdict(done), "sink_rows": None, "committed": now()})
 
 
 def commit_asserted(root: Path, done: Asserted) -> None:
@@ -192,9 +273,19 @@ def commit_asserted(root: Path, done: Asserted) -> None:
     put_json(path, {**asdict(done), "committed": now()})
 
 
-def forget_writer(root: Path, writer: str) -> None:
-    """Remove everything that a writer put into the store, commits first."""
-    shutil.rmtree(batches_folder(root, writer), ignore_errors=True)
+def forget_writer(root: Path, writer: str, *, but: str | None = None) -> None:
+    """Remove everything that a writer put into the store, commits first.
+
+    Args:
+        root: The store.
+        writer: The writer.
+        but: A run whose commits stay; it has no files yet.
+    """
+    for path in batches_folder(root, writer).glob("*.json"):
+        if but is None or not path.name.startswith(f"{but}-"):
+            path.unlink(missing_ok=True)
+    if but is None:
+        shutil.rmtree(batches_folder(root, writer), ignore_errors=True)
     shutil.rmtree(unfolded_folder(root, writer), ignore_errors=True)
     shutil.rmtree(asserted_folder(root, writer), ignore_errors=True)
     shutil.rmtree(root / EDGES / quote_name(writer), ignore_errors=True)
@@ -219,14 +310,25 @@ def forget_streams(root: Path, names: Iterable[str], *, whole: bool) -> None:
 def read_stream(root: Path, name: str) -> dict[str, Any] | None:
     """Read what the store knows of a stream, if it knows it."""
     try:
-        found: dict[str, Any] = read_json(stream_file(root, name))
+        return read_described(stream_file(root, name))
     except FileNotFoundError:
         return None
-    return found
+
+
+def stored_mask(root: Path, writer: str) -> Mask:
+    """Return what a query that fills a stream keeps otherwise than it is."""
+    return mask_from((read_stream(root, writer) or {}).get("mask"))
+
+
+OF_VERSION = (
+    *("graph", "schema", "exactness", "bounds", "capture", "why"),
+    *("pipeline", "settings", "signature", "shape", "functions", "meaning", "state"),
+)
+"""What is said of a stream that belongs to one version of its query."""
 
 
 def put_stream(root: Path, stream: dict[str, Any]) -> None:
-    """Describe a stream, keeping the runs that are known of it.
+    """Describe a stream, keeping the runs and the versions of its query that are known of it.
 
     Raises:
         StoreConflictError: The name belongs to a stream of another kind or identity.
@@ -261,4 +363,16 @@ def put_stream(root: Path, stream: dict[str, Any]) -> None:
         raise StoreConflictError(msg)
     runs = [*known.get("runs", [])]
     runs += [run for run in stream.get("runs", []) if run["run"] not in {r["run"] for r in runs}]
-    put_json(stream_file(root, name), {**stream, "runs": runs})
+    earlier = _earlier(known, stream.get("version"))
+    kept = {"earlier": earlier} if earlier else {}
+    put_json(stream_file(root, name), {**stream, "runs": runs, **kept})
+
+
+def _earlier(known: dict[str, Any], newest: str | None) -> dict[str, Any]:
+    """Return what is said of the versions of a query before the newest."""
+    earlier = dict(known.get("earlier") or {})
+    version = known.get("version")
+    if version is not None:
+        earlier[version] = {each: known[each] for each in OF_VERSION if each in known}
+    earlier.pop(newest or "", None)
+    return earlier

@@ -11,14 +11,16 @@ import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from clew.store.private import make_folder
 from clew.store.schema import normal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
     from pathlib import Path
 
 _IDS = ["source_a", "source_b"]
@@ -53,7 +55,9 @@ class Draft:
             shutil.rmtree(self.folder)
 
 
-def split_draft(draft: Draft, sink: str, source: str, edges_to: Path, rows_to: Path) -> int:
+def split_draft(
+    draft: Draft, sink: str, source: str, edges_to: Path, rows_to: Path, *, apart: bool = False
+) -> int:
     """Split a draft with `sink_a`, `sink_b`, `source_a`, `source_b` and `content`.
 
     Args:
@@ -62,13 +66,14 @@ def split_draft(draft: Draft, sink: str, source: str, edges_to: Path, rows_to: P
         source: The stream at the other end.
         edges_to: A new folder for the edges, each once.
         rows_to: A new folder for the source rows, each once.
+        apart: Different source rows may have one id: keep them all.
 
     Returns:
         The number of edges.
     """
     table = draft.read()
     count = _put_edges(table, sink, source, edges_to)
-    once = _once(table, _IDS)
+    once = _once(table, _IDS, "content" if apart else None)
     content = once.column("content").combine_chunks()
     fields = {content.type.field(i).name: each for i, each in enumerate(content.flatten())}
     rows = {"a": once.column("source_a"), "b": once.column("source_b"), **fields}
@@ -112,7 +117,9 @@ class Parts:
     rows: dict[str, pa.Table]
 
 
-def split_carried(draft: Path, sink: str, prefix: str, most: int) -> Parts | None:
+def split_carried(
+    draft: Path, sink: str, prefix: str, most: int, apart: Collection[str] = ()
+) -> Parts | None:
     """Split rows that carry their source rows in arrays; None if that should be left to Spark.
 
     Args:
@@ -120,6 +127,7 @@ def split_carried(draft: Path, sink: str, prefix: str, most: int) -> Parts | Non
         sink: The stream of the results.
         prefix: How the names of the arrays begin.
         most: How many edges may be in memory.
+        apart: The streams of which different rows may have one id: all are kept.
     """
     files = _files(draft)
     names = [n for n in pq.read_schema(files[0]).names if n.startswith(prefix)]
@@ -140,7 +148,7 @@ def split_carried(draft: Path, sink: str, prefix: str, most: int) -> Parts | Non
         if "row" not in fields:
             nothing = pa.nulls(len(elements), pa.string())
             fields["row"] = pa.StructArray.from_arrays([nothing], ["_"])
-        rows[stream] = _once(pa.table(fields), ["a", "b"])
+        rows[stream] = _once(pa.table(fields), ["a", "b"], "row" if stream in apart else None)
     return Parts(pa.concat_tables(edges), rows)
 
 
@@ -190,8 +198,14 @@ def _values(path: Path) -> int:
     )
 
 
-def _once(table: pa.Table, ids: list[str]) -> pa.Table:
-    """Keep the first of the rows that share an id."""
+def _once(table: pa.Table, ids: list[str], row: str | None = None) -> pa.Table:
+    """Keep the first of the rows that share an id, or of those that are equal in a column, too."""
+    if row is not None:
+        with duckdb.connect() as con:
+            con.register("found", table.append_column("_at", pa.array(range(table.num_rows))))
+            keys = ", ".join([*ids, f'hash("{row}")'])
+            ats = con.sql(f"SELECT min(_at) FROM found GROUP BY {keys} ORDER BY 1").fetchall()
+        return table.take(pa.array([at for (at,) in ats], pa.int64()))
     numbered = table.select(ids).append_column("at", pa.array(range(table.num_rows), pa.int64()))
     return table.take(numbered.group_by(ids).aggregate([("at", "min")]).column("at_min"))
 
@@ -238,7 +252,7 @@ def merge_folders(folder: Path) -> None:
 
 def put_table(table: pa.Table, folder: Path) -> None:
     """Write a table as the one file of a folder."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     pq.write_table(table, folder / "part-0.parquet", compression="snappy")
 
 

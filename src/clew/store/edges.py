@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from clew.exceptions import StoreError
+from clew.limits import BYTES_PER_EDGE, check_edges, check_time, current
 from clew.store.engine import as_pattern, literal
 
 if TYPE_CHECKING:
@@ -29,6 +32,8 @@ MAX_EDGES_PER_BATCH = 100_000
 """Batches with more edges are read from their files, where row groups can be skipped."""
 MAX_EDGES_HELD = 5_000_000
 """How many edges are kept in memory, at about 40 bytes each."""
+MAX_FILES_HELD = 50_000
+"""Of how many files; the others are read when they are needed."""
 
 _TYPES = (pa.string(), pa.int64(), pa.int64()) * 2
 EDGES = pa.schema(list(zip(COLUMNS, _TYPES, strict=True)))
@@ -139,16 +144,18 @@ class EdgeReader:
                 self._memory = _Memory(session.generation)
             memory = self._memory
             new: list[str] = []
-            room = MAX_EDGES_HELD - memory.edges
+            most = min(MAX_EDGES_HELD, current().bytes // BYTES_PER_EDGE)
+            room = most - memory.edges
+            files_left = MAX_FILES_HELD - len(memory.paths)
             for path, batch in zip(files.paths, files.batches, strict=True):
                 if path in memory.numbers or batch.edges is None:
                     continue
-                if batch.edges <= min(MAX_EDGES_PER_BATCH, room):
+                if len(new) < files_left and batch.edges <= min(MAX_EDGES_PER_BATCH, room):
                     new.append(path)
                     room -= batch.edges
             if new:
                 _insert(session, memory, new)
-                memory.edges = MAX_EDGES_HELD - room
+                memory.edges = most - room
 
 
 def _insert(session: Session, memory: _Memory, new: list[str]) -> None:
@@ -253,10 +260,13 @@ def _join_packed(
     )
     # Backward, all of a set is asked for.
     positions = None if near == "sink" else rows.column("b").to_numpy()
-    parts = []
+    parts, unpacked = [], 0
     numbers = hits.group_by("file_index").aggregate([("file_row_number", "list")])
     for file, chosen in zip(*numbers.to_pydict().values(), strict=True):
         edges = unpack_rows(paths[file], chosen, positions)
+        unpacked += edges.num_rows
+        check_edges(unpacked)
+        check_time()
         parts.append(edges.append_column("file_index", pa.repeat(file, edges.num_rows)))
     if not parts:
         return _FOUND.empty_table()
@@ -270,14 +280,19 @@ def _join_packed(
 
 def _unpack_files(session: Session, paths: list[str]) -> pa.Table:
     """Return all edges of packed files, with the place of each edge's file as `file_index`."""
-    from clew.store.packed import unpack
+    from clew.store.packed import read_edges, unpack
 
     # Files after one another, each in its own order: a set still follows the one it builds on.
     packed = session.table(
         f"SELECT *, file_index FROM {_FILES} ORDER BY file_index, file_row_number",
         {"paths": [as_pattern(each) for each in paths]},
     )
-    return unpack(packed)
+    try:
+        return unpack(packed)
+    except StoreError:
+        for path in paths:
+            read_edges(Path(path))  # raises for the one that is damaged, and names it
+        raise
 
 
 def _with_places(found: pa.Table, places: list[int]) -> pa.Table:

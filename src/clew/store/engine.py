@@ -7,12 +7,9 @@ questions may carry SQL conditions that come from a page in a browser.
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
 import threading
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -20,15 +17,29 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from clew.exceptions import QueryError, StoreChangedError, StoreError
+from clew.limits import Limits, check_time, out_of_memory, out_of_time, seconds_left
 from clew.store.layout import unreadable
+from clew.store.spill import spill_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from clew.exceptions import LimitError
 
 
 # DuckDB 2.0.0 loses a condition on a struct inside a struct (`window.start`, say) when it moves it
 # into a Parquet scan, and fails inside when it puts off reading columns. Joins on ids still prune.
 _UNSAFE_OPTIMIZERS = ("filter_pushdown", "late_materialization", "top_n_window_elimination")
+MAX_TYPES = 50_000
+"""Of how many files of rows the type is remembered."""
+_SHUT = (
+    "enable_external_access",
+    "autoinstall_known_extensions",
+    "autoload_known_extensions",
+    "allow_community_extensions",
+    "allow_persistent_secrets",
+)
 
 
 class Remembered:
@@ -70,9 +81,10 @@ class Engine:
         remembered: Which rows of a stream were found, in order, for whoever turns its pages.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, limits: Limits | None = None) -> None:
         self.root = root
         self.generation = 0
+        self._memory = (limits or Limits()).bytes
         self.remembered = Remembered()
         self._types: dict[str, pa.StructType] = {}
         self._lock = threading.Lock()
@@ -81,15 +93,15 @@ class Engine:
     def _connect(self) -> duckdb.DuckDBPyConnection:
         root = self.root
         connection = duckdb.connect()
-        spill = Path(tempfile.gettempdir()) / f"clew-{os.getpid()}"
         # Files are named to DuckDB as patterns, so both spellings of the folder are allowed.
         folders = [f"{root}/", f"{as_pattern(str(root))}/"]
         for setting in (
             "SET GLOBAL TimeZone = 'UTC'",
             f"SET GLOBAL disabled_optimizers = {literal(unsafe_optimizers(connection))}",
-            f"SET GLOBAL temp_directory = {literal(str(spill))}",
+            f"SET GLOBAL temp_directory = {literal(str(spill_folder()))}",
+            f"SET GLOBAL memory_limit = '{self._memory} B'",
             f"SET GLOBAL allowed_directories = [{', '.join(map(literal, folders))}]",
-            "SET GLOBAL enable_external_access = false",
+            *(f"SET GLOBAL {name} = false" for name in _SHUT),
             "SET GLOBAL lock_configuration = true",
         ):
             connection.execute(setting)
@@ -110,13 +122,21 @@ class Engine:
 
     @contextmanager
     def session(self) -> Iterator[Session]:
-        """Open a cursor for one question."""
+        """Open a cursor for one question, which is interrupted when its time is over."""
         with self._lock:
             connection, generation = self._connection, self.generation
         cursor = connection.cursor()
+        left = seconds_left()
+        alarm = None if left is None else threading.Timer(max(left, 0.0), cursor.interrupt)
+        if alarm is not None:
+            alarm.daemon = True
+            alarm.start()
         try:
             yield Session(cursor, generation, lambda: self.restart(connection))
         finally:
+            if alarm is not None:
+                alarm.cancel()
+                alarm.join()
             cursor.close()
 
     def close(self) -> None:
@@ -132,16 +152,21 @@ class Engine:
         return {path: self._row_type(path) for path in paths}
 
     def _row_type(self, path: str) -> pa.StructType:
-        if path not in self._types:
+        found = self._types.get(path)
+        if found is None:
             try:
-                self._types[path] = pq.read_schema(path).field("row").type
+                found = pq.read_schema(path).field("row").type
             except FileNotFoundError as error:
                 raise vanished(path) from error
             except OSError as error:
                 raise unreadable(path, error) from error
-            except (pa.ArrowInvalid, KeyError) as error:
+            except (pa.ArrowException, KeyError, UnicodeError) as error:
                 raise _damaged(str(error)) from error
-        return self._types[path]
+            types = self._types
+            types[path] = found
+            while len(types) > MAX_TYPES:
+                types.pop(next(iter(types)), None)  # the oldest; it is read again if need be
+        return found
 
 
 class Session:
@@ -168,11 +193,12 @@ class Session:
         Raises:
             StoreError: A file of the store is gone or damaged.
         """
+        check_time()
         try:
             self._cursor.execute(sql, dict(params or {}))
         except duckdb.Error as error:
             self._note(error)
-            raise _translate(error) from error
+            raise _limit_of(error) or _translate(error) from error
 
     def table(self, sql: str, params: Mapping[str, Any] | None = None) -> pa.Table:
         """Run a query of our own.
@@ -180,11 +206,12 @@ class Session:
         Raises:
             StoreError: A file of the store is gone or damaged.
         """
+        check_time()
         try:
             return self._cursor.sql(sql, params=dict(params or {})).to_arrow_table()
         except duckdb.Error as error:
             self._note(error)
-            raise _translate(error) from error
+            raise _limit_of(error) or _translate(error) from error
 
     def user_table(
         self, sql: str, params: Mapping[str, Any], *, asked: str, columns: Sequence[str]
@@ -196,6 +223,7 @@ class Session:
             StoreError: A file of the store is gone or damaged.
         """
         names = ", ".join(f"`{each}`" for each in columns) or "none"
+        check_time()
         try:
             kinds = [each.type for each in duckdb.extract_statements(sql)]
             if kinds != [duckdb.StatementType.SELECT]:
@@ -204,6 +232,9 @@ class Session:
             return self._cursor.sql(sql, params=dict(params)).to_arrow_table()
         except duckdb.Error as error:
             self._note(error)
+            limit = _limit_of(error)
+            if limit is not None:
+                raise limit from error
             if _is_about_files(error):
                 raise _translate(error) from error
             first_line = str(error).strip().splitlines()[0]
@@ -241,6 +272,13 @@ def unsafe_optimizers(connection: duckdb.DuckDBPyConnection) -> str:
     return ",".join(name for name in _UNSAFE_OPTIMIZERS if (name,) in known)
 
 
+def _limit_of(error: duckdb.Error) -> LimitError | None:
+    """Return the limit that a question met, if that is why it failed."""
+    if isinstance(error, duckdb.InterruptException):
+        return out_of_time()
+    return out_of_memory() if isinstance(error, duckdb.OutOfMemoryException) else None
+
+
 def _is_about_files(error: duckdb.Error) -> bool:
     return isinstance(error, duckdb.IOException) or ".parquet" in str(error)
 
@@ -252,10 +290,25 @@ def _translate(error: duckdb.Error) -> StoreError:
     if missing:
         return vanished(missing[1])
     named = re.search(r'file "([^"]*\.parquet)"', text)
+    if _NO_TEXT.search(text):
+        return _no_text(text.splitlines()[0])
     is_refused = isinstance(error, duckdb.PermissionException)
     if named and not is_refused and _is_sound(named[1]):
         return _replaced(named[1])
     return _damaged(text.splitlines()[0])
+
+
+_NO_TEXT = re.compile(r"invalid (?:unicode|UTF-?8)|not valid UTF-?8", re.IGNORECASE)
+
+
+def _no_text(line: str) -> StoreError:
+    return StoreError(
+        f"a row of the store holds a text that is not UTF-8 ({line}), and such a text cannot be "
+        "shown.\n\nRead the source in its own encoding, e.g. "
+        '`spark.read.option("encoding", "ISO-8859-1").csv(...)`, or as bytes, '
+        '`spark.read.format("binaryFile")`; or mend it while it is traced: '
+        '`.withColumn("value", F.make_valid_utf8("value"))` before `clew.trace`.'
+    )
 
 
 def _is_sound(path: str) -> bool:
@@ -263,7 +316,7 @@ def _is_sound(path: str) -> bool:
     try:
         for part in pq.ParquetFile(path).iter_batches():
             del part
-    except (OSError, pa.ArrowException):
+    except (OSError, pa.ArrowException, UnicodeError):
         return False
     return True
 

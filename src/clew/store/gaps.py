@@ -1,23 +1,39 @@
 """Batches whose provenance a store does not hold.
 
-There are two kinds: a batch that says so itself, because its provenance could not be written and
-the user had asked to go on; and a number that is missing between two batches of one run. Neighbours
-with the same reason are one gap.
+There are three kinds: a batch that says so itself, because its provenance could not be written and
+the user had asked to go on; a number that is missing between two batches of one run; and one behind
+the last batch of a run, of which the query's checkpoint says that it was finished or, where that is
+not at hand, of which the store itself has rows or edges. Neighbours with the same reason are one
+gap.
 """
 
 from __future__ import annotations
 
+import os
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from clew.exceptions import StoreError
+from clew.store.layout import (
+    EDGES,
+    HEADER,
+    ROWS,
+    batch_file,
+    parse_batch_folder,
+    quote_name,
+    read_json,
+)
 from clew.store.records import Gap
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from clew.store.records import Batch
 
 NOT_COMMITTED = "the batch was not committed"
+NOT_HERE = "the query has finished the batch, and its commit is not in the store"
+NOT_ENDED = "the batch was begun and is not committed: it was cut off, or its commit was lost"
 NOT_UNFOLDED = {
     "pointers": "its pointers are not unfolded yet",
     "intervals": "its rows carry intervals, and edges are computed when asked for",
@@ -46,21 +62,87 @@ def find_gaps(batches: Sequence[Batch]) -> tuple[Gap, ...]:
     return tuple(_join_neighbours(sorted(gaps)))
 
 
+def find_lost(
+    root: Path, writer: str, checkpoints: Mapping[str, str | None], batches: Iterable[Batch]
+) -> tuple[Gap, ...]:
+    """Find batches behind the last that the store holds of each run.
+
+    Args:
+        root: The store.
+        writer: The writer.
+        checkpoints: Where each of its runs keeps its checkpoint; None for a batch query.
+        batches: Its committed batches.
+    """
+    ends = dict.fromkeys(checkpoints, -1)
+    for each in batches:
+        ends[each.run] = max(each.number, ends.get(each.run, -1))
+    gaps = []
+    begun: dict[str, int] | None = None
+    for run, end in ends.items():
+        finished, reason = _last_finished(checkpoints.get(run), run), NOT_HERE
+        if finished is None or end < 0:
+            begun = _last_begun(root, writer) if begun is None else begun
+        if finished is None:
+            finished, reason = (begun or {}).get(run, -1), NOT_ENDED
+        elif end < 0 and run not in (begun or {}):
+            continue  # all of the run is gone: it was overwritten
+        # What was committed since the batches were listed is not lost.
+        while finished > end and batch_file(root, writer, run, finished).exists():
+            finished -= 1
+        if finished > end:
+            gaps.append(Gap(writer, run, end + 1, finished, reason))
+    return tuple(sorted(gaps))
+
+
+def _last_finished(checkpoint: str | None, run: str) -> int | None:
+    """Read which batch a query finished last; None if its checkpoint is not at hand."""
+    if checkpoint is None:
+        return None
+    place = Path(checkpoint)
+    try:
+        if read_json(place / HEADER).get("run") != run:
+            return None  # another query has its checkpoint there by now
+        return max((int(n) for n in os.listdir(place / "commits") if n.isdecimal()), default=-1)  # noqa: PTH208
+    except FileNotFoundError:
+        return -1 if (place / HEADER).exists() else None
+    except (OSError, StoreError, AttributeError):
+        return None
+
+
+def _last_begun(root: Path, writer: str) -> dict[str, int]:
+    """Find the last batch of each run that has put rows or edges into the store."""
+    last: dict[str, int] = {}
+    for kind in (ROWS, EDGES):
+        try:
+            names = os.listdir(root / kind / quote_name(writer))  # noqa: PTH208
+        except OSError:
+            continue
+        for run, number in filter(None, map(parse_batch_folder, names)):
+            last[run] = max(number, last.get(run, -1))
+    return last
+
+
 def find_pending(batches: Sequence[Batch], unfolded: Iterable[Batch]) -> tuple[Gap, ...]:
     """Find the batches of one writer whose rows carry what edges can be made of, and no edges."""
-    done = {
-        (each.run, number)
-        for each in unfolded
-        if each.last is not None
-        for number in range(each.number, each.last + 1)
-    }
+    unfolded = tuple(unfolded)
+    why = {(each.run, each.number): each.gap for each in unfolded if each.gap}
+    done: dict[str, list[range]] = {}
+    for each in unfolded:
+        if each.last is not None:
+            done.setdefault(each.run, []).append(range(each.number, each.last + 1))
     gaps = [
-        Gap(each.writer, each.run, each.number, each.number, NOT_UNFOLDED[each.capture])
+        Gap(
+            each.writer,
+            each.run,
+            each.number,
+            each.number,
+            why.get((each.run, each.number)) or NOT_UNFOLDED[each.capture],
+        )
         for each in batches
         if each.capture in NOT_UNFOLDED
         and each.sink_rows != 0
         and each.gap is None
-        and (each.run, each.number) not in done
+        and not any(each.number in some for some in done.get(each.run, ()))
     ]
     return tuple(_join_neighbours(sorted(gaps)))
 

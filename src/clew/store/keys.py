@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from clew.store.private import make_folder
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -28,7 +30,7 @@ def put_keys(keys: pa.Table, path: Path) -> None:
         keys: `a`, `b`, `time`, `delay` and perhaps `row`.
         path: The file.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     kept = keys.sort_by(_ORDER)
     # With few segments, ids are positions in them; with many, they are hashes.
     is_position = pc.count_distinct(kept["a"]).as_py() <= _FEW_SEGMENTS + kept.num_rows // 1000

@@ -8,6 +8,7 @@ reading side both come here, so that a path is spelled in one place. The layout 
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 from pathlib import Path
@@ -17,10 +18,13 @@ from urllib.request import url2pathname
 
 from clew.exceptions import NotAStoreError, StoreError, StoreVersionError
 
-FORMAT = 1
+FORMAT = 2
 """The format of stores that this version reads and writes."""
 
 HEADER = "clew.json"
+SECRET = "secret"  # noqa: S105 (the name of a field)
+"""The field of the header with what row ids are hashed with."""
+
 STREAMS = "streams"
 BATCHES = "batches"
 EDGES = "edges"
@@ -30,9 +34,15 @@ POINTS = "points"
 ASSERTED = "asserted"
 ASSERTIONS = "assertions"
 
-_BATCH = re.compile(r"([0-9a-f]{8})-([0-9]{10,})")
+MOST_BYTES = 64 << 20
+"""The longest JSON file that is read."""
+MOST_NESTED = 200
+"""How deep objects and lists may lie in one another in such a file."""
+
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_BATCH = re.compile(r"([0-9a-f]{8})-([0-9]{10,18})")
 _PART = 8
-_UNFOLDING = re.compile(r"([0-9a-f]{8})-([0-9]{10,})-([0-9]{10,}|[0-9a-f]{8})")
+_UNFOLDING = re.compile(r"([0-9a-f]{8})-([0-9]{10,18})-([0-9]{10,18}|[0-9a-f]{8})")
 
 
 def quote_name(name: str) -> str:
@@ -199,17 +209,60 @@ def read_json(path: Path) -> Any:
         StoreError: The file cannot be read or is not JSON.
     """
     try:
-        return json.loads(path.read_bytes())
+        return _parsed(path)
     except (FileNotFoundError, NotADirectoryError):
         raise
     except OSError as error:
         raise unreadable(path, error) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         msg = (
             f"`{path}` is not valid JSON ({error}), so the store is damaged.\n\n"
             "Restore the file from a backup, or write provenance to a new place."
         )
         raise StoreError(msg) from error
+
+
+def _parsed(path: Path) -> Any:
+    """Parse a file as strict JSON: no NaN, no halves of characters, no bottomless nesting."""
+    with path.open("rb") as file:
+        text = file.read(MOST_BYTES + 1)
+    if len(text) > MOST_BYTES:
+        msg = f"it has more than {MOST_BYTES:,} bytes"
+        raise ValueError(msg)
+    value = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+    if text.count(b"[") + text.count(b"{") > MOST_NESTED:
+        _refuse_depth(value)
+    if _SURROGATE.search(text):
+        json.dumps(value, ensure_ascii=False).encode()  # fails for half a character
+    return value
+
+
+def _refuse_constant(found: str) -> float:
+    msg = f"{found} is no number"
+    raise ValueError(msg)
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        msg = f"{digits[:20]} is too large"
+        raise ValueError(msg)
+    return value
+
+
+def _refuse_depth(value: Any) -> None:
+    level, depth = [value], 0
+    while level:
+        if depth > MOST_NESTED:
+            msg = f"it is nested more than {MOST_NESTED} deep"
+            raise ValueError(msg)
+        depth += 1
+        level = [
+            inner
+            for each in level
+            if isinstance(each, (dict, list))
+            for inner in (each.values() if isinstance(each, dict) else each)
+        ]
 
 
 def unreadable(path: Path | str, error: OSError) -> StoreError:

@@ -6,6 +6,8 @@ import fcntl
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from clew.store.private import make_folder
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
     """Hold the lock of a folder, waiting for whoever has it."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     with (folder / ".lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

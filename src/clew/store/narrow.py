@@ -20,10 +20,9 @@ import pyarrow.parquet as pq
 
 from clew.steps import reached
 from clew.store.commit import put_json
-from clew.store.edges import COLUMNS, is_packed
 from clew.store.edges import EDGES as EDGE_SCHEMA
 from clew.store.layout import EDGES, ROWS, unquote_name
-from clew.store.packed import pack_folder, unpack
+from clew.store.packed import pack_folder, read_edges
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -69,12 +68,7 @@ def as_ids(stream: str, halves: pa.Table) -> pa.Table:
 
 
 def _read_edges(root: Path, files: Sequence[str]) -> pa.Table:
-    tables = [EDGE_SCHEMA.empty_table()]
-    for file in files:
-        table = pq.read_table(root / file, partitioning=None)
-        table = unpack(table) if is_packed(file) else table
-        tables.append(table.select(list(COLUMNS)).cast(EDGE_SCHEMA))
-    return pa.concat_tables(tables)
+    return pa.concat_tables([EDGE_SCHEMA.empty_table(), *(read_edges(root / f) for f in files)])
 
 
 def _reach(edges: pa.Table, kept: pa.Table) -> tuple[pa.Table, pa.Table]:

@@ -10,6 +10,8 @@ four forms; `docs/reference/store.md` describes them byte by byte. Start at `pac
 from __future__ import annotations
 
 import os
+import uuid
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -20,7 +22,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from clew.exceptions import StoreError
-from clew.store.edges import COLUMNS, EDGES
+from clew.limits import BYTES_PER_EDGE, check_edges
+from clew.store.edges import COLUMNS, EDGES, is_packed
 from clew.store.engine import vanished
 from clew.store.layout import unreadable
 
@@ -64,6 +67,12 @@ _KEY = ("sink", "sink_a", "sink_b", "source", "source_a")
 _SET = ("lo", "hi", "count", "form", "payload")
 _NAME = "packed-0.parquet"
 _NEVER = np.iinfo(np.int64).max
+_BYTES_PER_POSITION = 48
+"""What a position takes while it is decoded."""
+_MOST_ROWS = 1 << 20
+"""No row group is larger: one is read as a whole."""
+_LONGEST = 10
+"""How many bytes a number has at most."""
 
 
 # Packing
@@ -254,11 +263,11 @@ def unpack(
         >>> unpack(packed).column("source_b").to_pylist()
         [1, 3]
     """
+    _check(packed)
     packed = packed.combine_chunks()
     wanted = np.arange(packed.num_rows) if rows is None else np.asarray(rows, np.int64)
     near = None if positions is None else np.unique(positions)
     form = packed.column("form").to_numpy()
-    _require((form & ~(DELTA | COMPRESSED) == 0) & (packed.column("count").to_numpy() > 0))
     is_interval = form[wanted] == INTERVAL
     parts = [
         _decode_intervals(packed, wanted[is_interval], near),
@@ -270,12 +279,50 @@ def unpack(
     return edges.add_column(len(_KEY), "source_b", pa.array(found))
 
 
+def _check(packed: pa.Table) -> None:
+    """See that sets are what they may be, before anything is made as large as they say."""
+    for field in PACKED:
+        _require(np.array(packed.column_names.count(field.name) == 1))
+        place = packed.column_names.index(field.name)
+        column = packed.column(place)
+        _require(np.array(_is_kind(column.type, field.type)))
+        _require(np.array(field.nullable or not column.null_count))
+    form, count, lo = (packed.column(name).to_numpy() for name in ("form", "count", "lo"))
+    _require((form >= 0) & (form & ~(DELTA | COMPRESSED) == 0) & (form != COMPRESSED))
+    _require(count > 0)
+    # The last position is one, too: the sum may not wrap around. With gaps it is `hi`.
+    _require((count - 1 <= _NEVER - np.maximum(lo, 0)) | (form != INTERVAL))
+    has_hi = packed.column("hi").is_valid().to_numpy()
+    _require(has_hi == (form != INTERVAL))
+    hi = pc.fill_null(packed.column("hi"), 0).to_numpy()
+    room = hi.view(np.uint64) - lo.view(np.uint64)
+    _require(((hi > lo) & ((count - 1).view(np.uint64) <= room)) | ~has_hi)
+
+
+def _is_kind(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Tell whether a type is the one that a column should have, however it is laid out."""
+    if pa.types.is_integer(wanted):
+        return bool(found == wanted)
+    if pa.types.is_dictionary(found):
+        found = found.value_type
+    text = pa.types.is_string(wanted)
+    kinds = [pa.string(), pa.large_string()] if text else [pa.binary(), pa.large_binary()]
+    return found in kinds
+
+
+def _total(counts: _Ints) -> float:
+    """Add up numbers that may be too large for their type."""
+    return float(counts.astype(np.float64).sum())
+
+
 def _decode_intervals(packed: pa.Table, rows: _Ints, near: _Ints | None) -> tuple[_Ints, _Ints]:
     lo, count = (packed.column(name).to_numpy()[rows] for name in ("lo", "count"))
     if near is None:
+        check_edges(_total(count))
         return np.repeat(rows, count), _ranges(lo, count)
     first = np.searchsorted(near, lo)
     count = np.searchsorted(near, lo + (count - 1), "right") - first
+    check_edges(_total(count))
     return np.repeat(rows, count), near[_ranges(first, count)]
 
 
@@ -289,8 +336,42 @@ def _decode_gaps(packed: pa.Table, wanted: _Ints, near: _Ints | None) -> tuple[_
         return wanted, wanted
     form = packed.column("form").to_numpy()
     rows = _with_chains(form % COMPRESSED == DELTA, wanted)
-    values, many = _from_varints(_payloads(packed.column("payload"), form, rows))
+    parts, held = [], 0
+    for portion in _split(rows, form % COMPRESSED == DELTA, count):
+        parts.append(_decode_portion(packed, portion, wanted, near))
+        held += len(parts[-1][0])
+        check_edges(held)
+    owner, found = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return owner, found
+
+
+def _split(rows: _Ints, is_delta: _Flags, count: _Ints) -> Iterator[_Ints]:
+    """Part sets so that few are in memory together, and each is with those that it builds on."""
+    # A row without its predecessor is damage, which `_restore` finds.
+    begins = np.flatnonzero(~is_delta[rows] | (np.diff(rows, prepend=-2) != 1))
+    bounds = np.append(begins, len(rows))
+    if len(begins) and np.diff(bounds).max() > BLOCK:
+        raise _damaged()
+    first, held = 0, 0.0
+    for start, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        size = _total(count[rows[start:end]])
+        if start > first and held + size > MAX_EDGES_AT_ONCE:
+            yield rows[first:start]
+            first, held = start, 0.0
+        held += size
+    yield rows[first:]
+
+
+def _decode_portion(
+    packed: pa.Table, rows: _Ints, wanted: _Ints, near: _Ints | None
+) -> tuple[_Ints, _Ints]:
+    lo, count, form = (packed.column(name).to_numpy() for name in ("lo", "count", "form"))
+    hi = pc.fill_null(packed.column("hi"), 0).to_numpy()
     number = count[rows] - 1
+    payloads = _payloads(packed.column("payload"), form, rows, number)
+    values, many = _from_varints(payloads)
+    _require_room(form[rows] % COMPRESSED, number, many)
+    check_edges(_total(count[rows]) * _BYTES_PER_POSITION / BYTES_PER_EDGE)
     gaps = _restore(form[rows] % COMPRESSED, number, values, many)
     # A running sum over all sets, moved so that each one begins at its smallest position.
     first = _offsets(count[rows])[:-1]
@@ -301,6 +382,9 @@ def _decode_gaps(packed: pa.Table, wanted: _Ints, near: _Ints | None) -> tuple[_
     is_wanted = np.zeros(packed.num_rows, np.bool_)
     is_wanted[wanted] = True
     _require((found[first + number] == hi[rows]) | ~is_wanted[rows])
+    rises = np.append(True, found[1:] > found[:-1])
+    rises[first] = True
+    _require(rises)
     owner = np.repeat(rows, count[rows])
     keep = is_wanted[owner] if near is None else is_wanted[owner] & np.isin(found, near)
     return owner[keep], found[keep]
@@ -315,20 +399,26 @@ def _with_chains(is_delta: _Flags, wanted: _Ints) -> _Ints:
     return np.flatnonzero(needed)
 
 
+def _require_room(form: _Ints, number: _Ints, many: _Ints) -> None:
+    """See that sets are as large as their payloads make them, before there is room for them."""
+    kept = np.where(form >= IDS, number - many, number)
+    _require((kept >= 0) & ((form != IDS) | (kept == 0)))
+    _require((kept <= _shift(number)) | (form != DELTA))
+    _require((many % 2 == 0) & (many // 2 <= number) | (form != INTERVALS))
+
+
 def _restore(form: _Ints, number: _Ints, values: _Words, many: _Ints) -> _Words:
     """Give back the gaps of sets, each delta's predecessor being the row before it."""
     bounds = _offsets(number)
     gaps = np.ones(bounds[-1], np.uint64)
     starts = _offsets(many)[:-1]
     kept = np.where(form >= IDS, number - many, number)
-    _require((kept >= 0) & ((form != IDS) | (kept == 0)))
     own = form >= IDS
     gaps[_ranges((bounds[:-1] + kept)[own], many[own])] = values[_ranges(starts[own], many[own])]
     own = form == INTERVALS
     runs = values[_ranges(starts[own], many[own])]
     _put_holes(gaps, bounds[:-1][own], number[own], runs, many[own])
     is_delta = form == DELTA
-    _require((kept <= _shift(number)) | ~is_delta)
     index = np.arange(len(form))
     depth = index - np.maximum.accumulate(np.where(is_delta, 0, index))
     for each in range(1, depth.max() + 1):
@@ -340,7 +430,6 @@ def _restore(form: _Ints, number: _Ints, values: _Words, many: _Ints) -> _Words:
 
 def _put_holes(gaps: _Words, first: _Ints, number: _Ints, runs: _Words, many: _Ints) -> None:
     """Write the gaps of sets of intervals, given lengths of runs and of holes in turn."""
-    _require(many % 2 == 0)
     owner = np.repeat(np.arange(len(first)), many // 2)
     sums = _offsets(runs[0::2].view(np.int64))
     before = sums[_offsets(many // 2)[:-1]]
@@ -349,7 +438,7 @@ def _put_holes(gaps: _Words, first: _Ints, number: _Ints, runs: _Words, many: _I
     gaps[first[owner] + last_of_run] = runs[1::2] + np.uint64(1)
 
 
-def _payloads(payload: pa.ChunkedArray, form: _Ints, rows: _Ints) -> pa.Array:
+def _payloads(payload: pa.ChunkedArray, form: _Ints, rows: _Ints, number: _Ints) -> pa.Array:
     """Return the payloads of some rows as they were before zstd."""
     chosen = pc.fill_null(payload.take(pa.array(rows)).cast(pa.large_binary()), b"")
     is_compressed = form[rows] >= COMPRESSED
@@ -359,6 +448,9 @@ def _payloads(payload: pa.ChunkedArray, form: _Ints, rows: _Ints) -> pa.Array:
     codec = pa.Codec("zstd")
     for row in np.flatnonzero(is_compressed).tolist():
         size = int.from_bytes(texts[row][:4], "little")
+        # Two numbers of ten bytes at most for each gap.
+        _require(np.array(size <= 20 * int(number[row])))
+        check_edges(size / BYTES_PER_EDGE)
         try:
             texts[row] = codec.decompress(texts[row][4:], size, asbytes=True)
         except (OSError, pa.ArrowInvalid) as error:
@@ -392,16 +484,36 @@ def unpack_rows(path: str, rows: Sequence[int], positions: _Ints | None = None) 
     Raises:
         StoreError: The file is gone or damaged.
     """
+    with _named(path), pq.ParquetFile(path) as file:
+        groups = range(file.num_row_groups)
+        sizes = [file.metadata.row_group(each).num_rows for each in groups]
+        _require(np.array([0 <= each <= _MOST_ROWS for each in sizes]))
+        bounds = _offsets(sizes)
+        chosen = np.asarray(rows, np.int64)
+        group = np.searchsorted(bounds, chosen, "right") - 1
+        return pa.concat_tables(
+            unpack(file.read_row_group(each), chosen[group == each] - bounds[each], positions)
+            for each in np.unique(group).tolist()
+        )
+
+
+def read_edges(path: Path) -> pa.Table:
+    """Read all edges of a file, packed or not.
+
+    Raises:
+        StoreError: The file is gone or damaged.
+    """
+    with _named(str(path)):
+        table = pq.read_table(path, partitioning=None)
+        table = unpack(table) if is_packed(str(path)) else table
+        return table.select(list(COLUMNS)).cast(EDGES)
+
+
+@contextmanager
+def _named(path: str) -> Iterator[None]:
+    """Name the file in what is said about it."""
     try:
-        with pq.ParquetFile(path) as file:
-            groups = range(file.num_row_groups)
-            bounds = _offsets([file.metadata.row_group(each).num_rows for each in groups])
-            chosen = np.asarray(rows, np.int64)
-            group = np.searchsorted(bounds, chosen, "right") - 1
-            return pa.concat_tables(
-                unpack(file.read_row_group(each), chosen[group == each] - bounds[each], positions)
-                for each in np.unique(group).tolist()
-            )
+        yield
     except FileNotFoundError as error:
         raise vanished(path) from error
     except OSError as error:
@@ -409,8 +521,8 @@ def unpack_rows(path: str, rows: Sequence[int], positions: _Ints | None = None) 
     except StoreError as error:
         msg = f"`{path}` cannot be read: {error}"
         raise StoreError(msg) from error
-    except (pa.ArrowInvalid, KeyError) as error:
-        msg = f"`{path}` is not a packed file of edges: {error}\n\nRestore it from a backup."
+    except (pa.ArrowException, KeyError, IndexError, UnicodeError, MemoryError) as error:
+        msg = f"`{path}` is not a file of edges: {error}\n\nRestore it from a backup."
         raise StoreError(msg) from error
 
 
@@ -441,7 +553,7 @@ def pack_folder(folder: Path) -> int:
 
 def _put_packed(target: Path, raw: list[Path]) -> None:
     """Write a packed file so that it appears whole, or not at all if it would not be smaller."""
-    draft = target.parent / f".{target.name}.{os.getpid()}.tmp"
+    draft = target.parent / f".{target.name}.{uuid.uuid4().hex}.tmp"
     try:
         _write(draft, raw)
         if _size([draft]) < _size(raw):
@@ -594,6 +706,7 @@ def _from_varints(payloads: pa.Array) -> tuple[_Words, _Ints]:
     ends = np.flatnonzero(is_last)
     starts = _shift(ends + 1)
     place = np.arange(len(data)) - np.repeat(starts, ends + 1 - starts)
+    _require(place < _LONGEST)
     digits = (data & 0x7F).astype(np.uint64) << (7 * place).astype(np.uint64)
     values = np.add.reduceat(digits, starts) if len(starts) else digits
     return values, _sums(is_last, bounds)

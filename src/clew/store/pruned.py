@@ -27,10 +27,10 @@ from clew.store.layout import (
     parse_batch_folder,
     parse_unfolding_folder,
     quote_name,
-    read_json,
     unfolded_folder,
 )
 from clew.store.records import PRUNED
+from clew.store.said import read_commit, read_note, read_unfolding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +51,7 @@ def signature(root: Path) -> tuple[int, int, int] | None:
 def note(root: Path, done: dict[str, Any] | None = None) -> None:
     """Let every reader look again, and keep what was done once it is done."""
     try:
-        said = read_json(root / NOTE)
+        said = read_note(root / NOTE)
     except FileNotFoundError:
         said = {"changes": 0, "prunings": []}
     prunings = [*said["prunings"], *([done] if done else [])][-_MOST_NOTED:]
@@ -62,7 +62,7 @@ def mark_batch(root: Path, writer: str, run: str, number: int, at: str) -> bool:
     """Take a batch's files out of its commit; say whether there was such a batch."""
     path = batch_file(root, writer, run, number)
     try:
-        said = read_json(path)
+        said = read_commit(path)
     except FileNotFoundError:
         return False  # its query was begun anew meanwhile
     if said.get("gap") is not None:
@@ -78,7 +78,7 @@ def pruned_batches(root: Path, writer: str) -> set[tuple[str, int]]:
     found = set()
     for path in batches_folder(root, writer).glob("*.json"):
         key = parse_batch_folder(path.stem)
-        if key is not None and (read_json(path).get("gap") or "").startswith(PRUNED):
+        if key is not None and (read_commit(path).get("gap") or "").startswith(PRUNED):
             found.add(key)
     return found
 
@@ -99,7 +99,7 @@ def drop_unlisted(root: Path, writer: str) -> tuple[int, int]:
     """Remove files in the folders of unfoldings that their commits do not name any more."""
     files = size = 0
     for path in sorted(unfolded_folder(root, writer).glob("*.json")):
-        said = read_json(path)
+        said = read_unfolding(path)
         if "pruned" not in said:
             continue
         listed = {root / each for each in said["files"]}

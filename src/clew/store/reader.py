@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING
 
 from clew.store import layout
 from clew.store.entity import ENTITIES, is_entity
-from clew.store.gaps import find_gaps, find_pending, missing_numbers
+from clew.store.gaps import find_gaps, find_lost, find_pending, missing_numbers
+from clew.store.inside import refuse_links
 from clew.store.pruned import signature
 from clew.store.records import Batch, Gap, StreamRecord, read_batch, read_stream
+from clew.store.said import damaged
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -157,7 +159,11 @@ class Snapshot:
             committed = self.batches.get(writer, ())
             waiting = find_pending(committed, self.unfolded.get(writer, ()))
             self._gaps[writer] = tuple(sorted((*find_gaps(committed), *waiting)))
-        return self._gaps[writer]
+        record = self.streams.get(writer)
+        runs = {} if record is None else record.checkpoints
+        # Not kept: a query may finish a batch without anything new in the store.
+        lost = find_lost(self.root, writer, runs, self.batches.get(writer, ()))
+        return tuple(sorted((*self._gaps[writer], *lost))) if lost else self._gaps[writer]
 
     def describe_batches(self, writers: Iterable[str]) -> str:
         """Name the batches that the store holds of some writers, in a few words."""
@@ -191,6 +197,7 @@ class Store:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.root = layout.store_root(path)
         self.header = layout.check_store(self.root)
+        refuse_links(self.root, 2)
         self._lock = threading.Lock()
         self._batches: dict[str, dict[_Key, Batch]] = {}
         self._unfolded: dict[str, dict[str, Batch]] = {}
@@ -258,7 +265,7 @@ class Store:
         folders = _list(self.root / layout.BATCHES)
         if folders is None:
             layout.check_store(self.root)
-        found = {layout.unquote_name(each): each for each in folders or ()}
+        found = _writers(self.root / layout.BATCHES, folders or ())
         gone = self._batches.keys() - found.keys()
         for writer in gone:
             del self._batches[writer]
@@ -286,7 +293,7 @@ class Store:
 
     def _refresh_unfolded(self) -> bool:
         folders = _list(self.root / layout.UNFOLDED) or ()
-        found = {layout.unquote_name(each): each for each in folders}
+        found = _writers(self.root / layout.UNFOLDED, folders)
         gone = self._unfolded.keys() - found.keys()
         for writer in gone:
             del self._unfolded[writer]
@@ -302,7 +309,9 @@ class Store:
             for name in names - known.keys():
                 run, first, _ = layout.parse_unfolding_folder(name) or ("", 0, 0)
                 try:
-                    known[name] = read_batch(place / f"{name}.json", writer, run, first)
+                    known[name] = read_batch(
+                        place / f"{name}.json", writer, run, first, is_unfolding=True
+                    )
                 except FileNotFoundError:
                     continue  # taken away since we listed
         return changed
@@ -332,6 +341,18 @@ class Store:
 
 def _is_stream_file(name: str) -> bool:
     return name.endswith(".json") and not name.startswith((".", "_"))
+
+
+def _writers(place: Path, folders: Iterable[str]) -> dict[str, str]:
+    """Map the names of writers to those of their folders."""
+    return {_writer(place, each): each for each in folders}
+
+
+def _writer(place: Path, folder: str) -> str:
+    try:
+        return layout.unquote_name(folder)
+    except UnicodeDecodeError as error:
+        raise damaged(place / folder, "no query has such a name") from error
 
 
 def _list_batches(place: Path) -> set[_Key]:

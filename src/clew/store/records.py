@@ -6,13 +6,12 @@ leniently: it describes a stream to people, and a field that is absent is shown 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from pathlib import PurePosixPath
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, get_args
 
-from clew.exceptions import StoreError
 from clew.model import Exactness
-from clew.store.layout import EDGES, ROWS, read_json, unquote_name
+from clew.store.layout import EDGES, ROWS, unquote_name
+from clew.store.said import read_commit, read_described, read_unfolding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -83,6 +82,7 @@ class Batch:
         last: Of an unfolding, the last batch that it unfolds; None if it unfolds a choice of rows.
         watermark_ms: The watermark in milliseconds; 0 if there was none.
         offsets: How far the batch read each source, as Spark writes it.
+        version: The version of its query that it ran with; None if nothing says.
     """
 
     writer: str
@@ -99,6 +99,7 @@ class Batch:
     last: int | None = None
     watermark_ms: int = 0
     offsets: tuple[str, ...] = ()
+    version: str | None = None
 
     @property
     def order(self) -> tuple[str, str, int]:
@@ -123,9 +124,11 @@ class StreamRecord:
         node: A named frame's node in the graph of its writer.
         sources: The streams that its query reads.
         columns: The user's columns, as last described.
-        bounds: For how long a row of each source may take part in its rows.
+        bounds: For how long a row of each source may take part in its rows, in any version.
         checkpoints: Where each run of its query keeps its checkpoint; None for a batch.
         keeps_rows: The store has the rows themselves, not only their keys.
+        version: The version of its query that all of this is about, the newest.
+        earlier: The versions before it, as the store describes them.
     """
 
     name: str
@@ -143,6 +146,22 @@ class StreamRecord:
     bounds: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     checkpoints: Mapping[str, str | None] = field(default_factory=dict)
     keeps_rows: bool = True
+    version: str | None = None
+    earlier: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def in_version(self, version: str | None) -> StreamRecord:
+        """Return the stream as it was in a version of its query; as it is if there is no such."""
+        said = self.earlier.get(version or "")
+        if said is None or version == self.version:
+            return self
+        label = said.get("exactness")
+        return replace(
+            self,
+            version=version,
+            graph=said.get("graph") or {},
+            bounds=said.get("bounds") or {},
+            exactness=label if label in EXACTNESS else None,
+        )
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -150,34 +169,34 @@ class StreamRecord:
         return tuple(self.graph.get("named") or ())
 
 
-def read_batch(path: Path, writer: str, run: str, number: int) -> Batch:
-    """Read the file of a committed batch.
+def read_batch(
+    path: Path, writer: str, run: str, number: int, *, is_unfolding: bool = False
+) -> Batch:
+    """Read the file of a committed batch, or of an unfolding.
 
     Raises:
         FileNotFoundError: The batch is gone.
         StoreError: The file does not say what a batch file must say.
     """
-    data = read_json(path)
-    try:
-        edge_files, row_files = _sort_files(data["files"])
-        return Batch(
-            writer=writer,
-            run=run,
-            number=number,
-            committed=str(data["committed"]),
-            watermark=data.get("watermark"),
-            sink_rows=data.get("sink_rows"),
-            edges=data.get("edges"),
-            edge_files=edge_files,
-            row_files=row_files,
-            gap=data.get("gap"),
-            capture=data.get("capture") or "sets",
-            last=data.get("last") if data.get("part") is None else None,
-            watermark_ms=int(data.get("watermark_ms") or 0),
-            offsets=tuple(data.get("offsets") or ()),
-        )
-    except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
-        raise _damaged(path, error) from error
+    data = read_unfolding(path) if is_unfolding else read_commit(path)
+    edge_files, row_files = _sort_files(data["files"])
+    return Batch(
+        writer=writer,
+        run=run,
+        number=number,
+        committed=data["committed"],
+        watermark=data.get("watermark"),
+        sink_rows=data.get("sink_rows"),
+        edges=data.get("edges"),
+        edge_files=edge_files,
+        row_files=row_files,
+        gap=data.get("gap"),
+        capture=data.get("capture") or "sets",
+        last=data["last"] if is_unfolding and data["part"] is None else None,
+        watermark_ms=data.get("watermark_ms") or 0,
+        offsets=tuple(data.get("offsets") or ()),
+        version=data.get("version"),
+    )
 
 
 def read_stream(path: Path) -> StreamRecord:
@@ -187,30 +206,55 @@ def read_stream(path: Path) -> StreamRecord:
         FileNotFoundError: The stream is gone.
         StoreError: The file does not describe a stream.
     """
-    data = read_json(path)
-    try:
-        exactness = data.get("exactness")
-        schema = data.get("schema") or {}
-        graph = data.get("graph") or {}
-        return StreamRecord(
-            name=data["name"],
-            kind=data["kind"],
-            writer=data.get("writer"),
-            exactness=exactness if exactness in EXACTNESS else None,
-            capture=data.get("capture"),
-            why=data.get("why"),
-            identity=data.get("identity"),
-            event_time=data.get("event_time"),
-            graph=graph,
-            node=data.get("node"),
-            sources=tuple(graph.get("sources") or data.get("sources") or ()),
-            columns=tuple(each["name"] for each in schema.get("fields", ())),
-            bounds=dict(data.get("bounds") or {}),
-            checkpoints={r["run"]: r.get("checkpoint") for r in data.get("runs") or ()},
-            keeps_rows=(data.get("assertions") or {}).get("content") != "first",
-        )
-    except (KeyError, TypeError, AttributeError) as error:
-        raise _damaged(path, error) from error
+    data = read_described(path)
+    exactness = data.get("exactness")
+    schema = data.get("schema") or {}
+    graph = data.get("graph") or {}
+    earlier = (data.get("earlier") or {}).values()
+    before = [name for each in earlier for name in (each.get("graph") or {}).get("sources") or ()]
+    return StreamRecord(
+        name=data["name"],
+        kind=data["kind"],
+        writer=data.get("writer"),
+        exactness=exactness if exactness in EXACTNESS else None,
+        capture=data.get("capture"),
+        why=data.get("why"),
+        identity=data.get("identity"),
+        event_time=data.get("event_time"),
+        graph=graph,
+        node=data.get("node"),
+        sources=tuple(
+            dict.fromkeys([*(graph.get("sources") or data.get("sources") or ()), *before])
+        ),
+        columns=tuple(each["name"] for each in schema.get("fields", ())),
+        bounds=_widest(data),
+        checkpoints={r["run"]: r.get("checkpoint") for r in data.get("runs") or ()},
+        keeps_rows=(data.get("assertions") or {}).get("content") != "first",
+        version=data.get("version"),
+        earlier=dict(data.get("earlier") or {}),
+    )
+
+
+def _widest(data: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Put the bounds of all versions together: a window outlives the version that opened it."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for said in (data, *(data.get("earlier") or {}).values()):
+        for source, bound in (said.get("bounds") or {}).items():
+            known = found.get(source)
+            found[source] = bound if known is None else _wider(known, bound)
+    return found
+
+
+def _wider(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    micros = [each.get("micros") for each in (one, other)]
+    known = [each for each in micros if each is not None]
+    return {
+        **one,
+        "micros": max(known) if len(known) == len(micros) else None,
+        "waits": bool(one.get("waits") or other.get("waits")),
+        "by_arrival": bool(one.get("by_arrival") or other.get("by_arrival")),
+        "why": list(dict.fromkeys([*(one.get("why") or ()), *(other.get("why") or ())])),
+    }
 
 
 def worst(labels: Iterable[str | None]) -> Exactness:
@@ -230,20 +274,9 @@ def _sort_files(files: list[str]) -> tuple[tuple[str, ...], dict[str, tuple[str,
     edges: list[str] = []
     rows: dict[str, list[str]] = {}
     for each in files:
-        parts = PurePosixPath(each).parts
-        if ".." in parts or each.startswith("/"):
-            msg = f"`{each}` lies outside the store"
-            raise ValueError(msg)
+        parts = each.split("/")
         if parts[0] == EDGES:
             edges.append(each)
         elif parts[0] == ROWS:
             rows.setdefault(unquote_name(parts[3]), []).append(each)
     return tuple(edges), {stream: tuple(found) for stream, found in rows.items()}
-
-
-def _damaged(path: Path, error: Exception) -> StoreError:
-    why = f"it has no {error}" if isinstance(error, KeyError) else str(error)
-    return StoreError(
-        f"`{path}` is not as a store's file should be: {why}.\n\n"
-        "Restore the file from a backup, or write provenance to a new place."
-    )

@@ -22,7 +22,9 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
 from clew.exceptions import ReplayError
-from clew.store.layout import batches_folder, parse_batch_folder, read_json
+from clew.sources.state import FileState, normal_path, state_from
+from clew.store.layout import batches_folder, parse_batch_folder
+from clew.store.said import damaged, read_commit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -35,10 +37,16 @@ _End = tuple[int, dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Offsets:
-    """One batch as Spark planned it: its watermark, and how far it read each source."""
+    """One batch as Spark planned it: its watermark, how far it read each source, its files.
+
+    A commit also says what the tables held that the batch read, and which topics those were.
+    """
 
     watermark_ms: int
     ends: tuple[str, ...]
+    files: Mapping[str, FileState] = field(default_factory=dict)
+    tables: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    topics: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +66,13 @@ class Arrivals:
         batches: Every batch that is known.
         files: The batch that read each file, by normalised path.
         topics: Of each topic and partition, what batches read of it, ascending.
+        states: What each file was like when it was read.
     """
 
     batches: Mapping[int, Offsets]
     files: Mapping[str, int] = field(default_factory=dict)
     topics: Mapping[tuple[str, int], tuple[Stretch, ...]] = field(default_factory=dict)
+    states: Mapping[str, FileState] = field(default_factory=dict)
 
     def between(self, first: int, last: int | None) -> Arrivals:
         """Return what came in from a batch on, up to another if one is given."""
@@ -75,7 +85,8 @@ class Arrivals:
             key: tuple(each for each in read if is_in(each.batch))
             for key, read in self.topics.items()
         }
-        return Arrivals(self.batches, files, {key: read for key, read in topics.items() if read})
+        kept = {key: read for key, read in topics.items() if read}
+        return Arrivals(self.batches, files, kept, self.states)
 
     def late_us(self, batch: int) -> int | None:
         """Return the watermark by which a batch judged lateness, in microseconds."""
@@ -93,16 +104,6 @@ class Arrivals:
         return before.watermark_ms * 1000 if before.watermark_ms > 0 else None
 
 
-def normal_path(path: str) -> str:
-    """Spell a file's path as row ids do.
-
-    Examples:
-        >>> normal_path("file:///data/a.parquet")
-        'file:/data/a.parquet'
-    """
-    return "file:/" + path[8:] if path.startswith("file:///") else path
-
-
 def parse_offsets(text: str) -> Offsets:
     """Read one file of a checkpoint's `offsets`."""
     lines = text.splitlines()
@@ -115,10 +116,49 @@ def kept_offsets(root: Path, writer: str, run: str) -> dict[int, Offsets]:
     for path in batches_folder(root, writer).glob("*.json"):
         name = parse_batch_folder(path.stem)
         if name is not None and name[0] == run:
-            said = read_json(path)
+            said = read_commit(path)
             if said.get("offsets"):
-                kept[name[1]] = Offsets(said["watermark_ms"], tuple(said["offsets"]))
+                states = _states(path, said)
+                kept[name[1]] = Offsets(
+                    said.get("watermark_ms") or 0,
+                    tuple(said["offsets"]),
+                    states,
+                    _tables(path, said),
+                    _topic_ids(path, said),
+                )
     return kept
+
+
+def noted_tables(root: Path, writer: str, run: str) -> dict[int, Mapping[str, dict[str, Any]]]:
+    """Read from a store's commits what the tables held that the batches of a run read."""
+    found = {}
+    for path in batches_folder(root, writer).glob("*.json"):
+        name = parse_batch_folder(path.stem)
+        if name is not None and name[0] == run:
+            found[name[1]] = _tables(path, read_commit(path))
+    return found
+
+
+def _tables(commit: Path, said: dict[str, Any]) -> Mapping[str, dict[str, Any]]:
+    tables = (said.get("sources") or {}).get("tables") or {}
+    if not isinstance(tables, dict) or not all(isinstance(v, dict) for v in tables.values()):
+        raise damaged(commit, "`sources.tables` does not say what tables held")
+    return tables
+
+
+def _states(commit: Path, said: dict[str, Any]) -> dict[str, FileState]:
+    try:
+        files = (said.get("sources") or {}).get("files") or {}
+        return {path: state_from(state) for path, state in files.items()}
+    except (TypeError, ValueError, AttributeError) as error:
+        raise damaged(commit, f"`sources.files`: {error}") from error
+
+
+def _topic_ids(commit: Path, said: dict[str, Any]) -> Mapping[str, str]:
+    ids = (said.get("sources") or {}).get("topics") or {}
+    if not isinstance(ids, dict) or not all(isinstance(each, str) for each in ids.values()):
+        raise damaged(commit, "`sources.topics` does not say which topics were read")
+    return ids
 
 
 def read_arrivals(
@@ -145,7 +185,15 @@ def read_arrivals(
             if isinstance(end, dict):
                 ends[source].append((number, end))
     logs = _logs(spark, checkpoint) if any(ends) else {}
-    return Arrivals(batches, _files(ends, logs), _topics(ends, logs))
+    states = {
+        normal_path(entry["path"]): FileState(None, int(entry["timestamp"]))
+        for log in logs.values()
+        for entry in log
+        if "timestamp" in entry and "path" in entry
+    }
+    for planned in batches.values():
+        states.update(planned.files)
+    return Arrivals(batches, _files(ends, logs), _topics(ends, logs), states)
 
 
 def last_committed(spark: SparkSession, checkpoint: str) -> int:
@@ -269,6 +317,12 @@ def _topics(
 
 def _of_files(end: Mapping[str, Any]) -> bool:
     return "logOffset" in end
+
+
+def topics_of(ends: Sequence[str]) -> set[str]:
+    """Name the topics in the offsets of a batch."""
+    read = [_json(line) for line in ends]
+    return {key[0] for end in read if isinstance(end, dict) for key, _ in _partitions(end)}
 
 
 def _partitions(offsets: Mapping[str, Any]) -> Iterator[tuple[tuple[str, int], int]]:

@@ -17,23 +17,31 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from clew.graph.columns import quote
 from clew.operators.aggregate import Aggregate, Pivot
 from clew.operators.dedup import Dedup
 from clew.operators.join import Join
-from clew.operators.keep import Keep
-from clew.operators.opaque import MapGroups
+from clew.operators.keep import Keep, shown
+from clew.operators.named import Named
+from clew.operators.opaque import MapGroups, MapRows
 from clew.operators.ordered import Ordered
+from clew.operators.project import DropAt, Project, Reshape
+from clew.operators.property import Property
 from clew.operators.source import Source
 from clew.operators.through import Through
 from clew.operators.union import Union, both
+from clew.operators.unpivot import Unpivot
 from clew.operators.untouched import origin_of
 from clew.unfold.between import between
-from clew.unfold.reach import window_size
+from clew.unfold.lead import lead
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from clew.graph.node import Node
+
+_AT_ONCE = (Keep, Named, Property, Project, Reshape, DropAt, Unpivot, Union, Dedup, MapRows)
+"""Steps that hand a row on when they get it, or never."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +105,7 @@ def _after(node: Node, before: list[dict[str, Bound]]) -> dict[str, Bound]:
     if isinstance(operator, Keep) and operator.verb == "withWatermark":
         return _watermarked(node, str(operator.args[0]), together)
     if isinstance(operator, Aggregate):
-        return _aggregated(operator, together)
+        return _aggregated(node, operator, together)
     if isinstance(operator, Join):
         return _joined(node, operator, together, before)
     if isinstance(operator, Ordered):
@@ -106,7 +114,9 @@ def _after(node: Node, before: list[dict[str, Bound]]) -> dict[str, Bound]:
         return _without(together, "`dropDuplicates` without a watermark remembers rows for ever")
     if isinstance(operator, (Pivot, MapGroups, Through)):
         return _without(together, f"`{operator.kind}` has no window")
-    return together
+    if isinstance(operator, _AT_ONCE):
+        return together
+    return _without(together, f"for how long `{operator.kind}` keeps rows is not known")
 
 
 def _watermarked(node: Node, column: str, before: dict[str, Bound]) -> dict[str, Bound]:
@@ -125,12 +135,15 @@ def _is_event_time(node: Node, column: str) -> bool:
     return source is not None and source.origin.event_time == column
 
 
-def _aggregated(aggregate: Aggregate, before: dict[str, Bound]) -> dict[str, Bound]:
+def _aggregated(node: Node, aggregate: Aggregate, before: dict[str, Bound]) -> dict[str, Bound]:
     if aggregate.session is not None:
         return _without(before, "a session window may grow without end")
-    size = window_size(aggregate)
-    if size is None:
+    if aggregate.clock is None:
         return _without(before, f"`{aggregate.label}` has no window")
+    key = shown(aggregate.keys[aggregate.clock.key])
+    size = lead(node.inputs[0], key)
+    if size is None:
+        return _unbounded(before, f"for how long `{key}` keeps rows cannot be read off the query")
     return _windowed(before, size)
 
 
@@ -145,10 +158,15 @@ def _joined(
     node: Node, join: Join, together: dict[str, Bound], before: list[dict[str, Bound]]
 ) -> dict[str, Bound]:
     if join.times is not None:
+        ahead = [
+            None if name is None else lead(side, quote(name))
+            for name, side in zip(join.times, node.inputs, strict=True)
+        ]
         width = between(node).width
-        if width is None:
-            return _without(together, f"the join on `{join.label}` has no bounds in time")
-        return {name: _more(bound, width) for name, bound in together.items()}
+        if width is None or None in ahead:
+            return _unbounded(together, f"the join on `{join.label}` has no bounds in time")
+        most = width + max(each for each in ahead if each is not None)
+        return {name: _more(bound, most) for name, bound in together.items()}
     # A stream with a table: rows of the table meet whatever comes.
     static = [
         side for side, n in zip(before, node.inputs, strict=True) if not n.plain.df.isStreaming
@@ -161,6 +179,14 @@ def _joined(
 def _windowed(before: Mapping[str, Bound], size: int) -> dict[str, Bound]:
     """Let rows wait in a window, which is sure to drop those that come too late."""
     return {name: replace(_more(b, size), by_arrival=False) for name, b in before.items()}
+
+
+def _unbounded(before: Mapping[str, Bound], why: str) -> dict[str, Bound]:
+    """Give no bound, for the reason that the watermark is of another time if it is."""
+    return {
+        name: _more(bound, 0) if bound.clock else _without({name: bound}, why)[name]
+        for name, bound in before.items()
+    }
 
 
 def _more(bound: Bound, micros: int) -> Bound:

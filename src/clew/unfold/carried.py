@@ -9,10 +9,15 @@ from pyspark.sql import types as T
 
 from clew.capture.sets import from_column
 from clew.graph.columns import ID_A, ID_B, named
+from clew.operators.source import Source
+from clew.sources.identity import may_repeat
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+    from clew.graph.node import Node
+
+_SAME = "_clew_same"
 _EDGE = T.StructType(
     [
         T.StructField("sink", T.StringType()),
@@ -31,14 +36,35 @@ def sources_of(rows: DataFrame) -> list[str]:
     return [name.removeprefix(prefix) for name in rows.columns if name.startswith(prefix)]
 
 
-def source_rows(rows: DataFrame, stream: str) -> DataFrame:
-    """Return the content of the rows of one stream that contributed, each once."""
+def source_rows(rows: DataFrame, stream: str, *, apart: bool = False) -> DataFrame:
+    """Return the content of the rows of one stream that contributed, each once.
+
+    Args:
+        rows: What they contributed to.
+        stream: The stream.
+        apart: Different rows may have one id: keep them all.
+    """
     each = rows.select(F.explode(named(from_column(stream))).alias("e"))
     kind = each.schema["e"].dataType
     has_row = isinstance(kind, T.StructType) and "row" in kind.names
     row = F.col("e.row") if has_row else F.struct(F.lit(None).cast("string").alias("_"))
     found = each.select("e.a", "e.b", "e.segment", "e.time", row.alias("row"))
-    return found.dropDuplicates(["a", "b"])
+    return once(found, ["a", "b"], F.col("row"), apart=apart)
+
+
+def once(rows: DataFrame, ids: list[str], row: Column, *, apart: bool) -> DataFrame:
+    """Keep one of the rows that share an id; if that may not be theirs alone, of the equal ones."""
+    if not apart:
+        return rows.dropDuplicates(ids)
+    # As text, since Spark cannot compare every type.
+    marked = rows.withColumn(_SAME, F.xxhash64(F.to_json(row)))
+    return marked.dropDuplicates([*ids, _SAME]).drop(_SAME)
+
+
+def repeating(node: Node) -> frozenset[str]:
+    """Name the sources of which different rows may have one id."""
+    sources = [n.operator for n in node.walk() if isinstance(n.operator, Source)]
+    return frozenset(s.origin.name for s in sources if may_repeat(s.origin.identity, s.df))
 
 
 def edges_of(rows: DataFrame, writer: str, streams: list[str]) -> DataFrame:

@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 from clew.operators.source import Source
 from clew.sources.again import Again
 from clew.sources.identity import KEPT_TIME
-from clew.store.layout import point_folder, read_json
+from clew.store.layout import point_folder
+from clew.store.said import read_point
 from clew.unfold.arrivals import read_arrivals
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def held_up_to(
     for source in pointed_sources(node):
         name = source.origin.name
         try:
-            last = int(read_json(point_folder(root, writer, name) / LAST)["batch"])
+            last = read_point(point_folder(root, writer, name) / LAST)
         except FileNotFoundError:
             return None
         side = read_arrivals(spark, f"{checkpoint}/points/{name}")

@@ -17,32 +17,34 @@ from pyspark.sql import types as T
 from clew.capture.intervals import span_column
 from clew.graph.columns import named
 from clew.graph.duration import micros
+from clew.graph.functions import CUT_SHORT, unsettled
+from clew.graph.order import Decisions, by_name, column_numbers
 from clew.graph.plan import analysed, explain, optimized
 from clew.operators.aggregate import Aggregate, Pivot
 from clew.operators.dedup import Dedup
 from clew.operators.join import Join
 from clew.operators.keep import Keep, shown
 from clew.operators.named import Named
-from clew.operators.opaque import MapGroups
+from clew.operators.opaque import MapGroups, MapRows
 from clew.operators.ordered import Ordered
-from clew.operators.project import Project
+from clew.operators.project import DropAt, Project, Reshape
+from clew.operators.property import Property
 from clew.operators.setops import SetOperation
 from clew.operators.source import Source
 from clew.operators.through import Through
+from clew.operators.union import Union
+from clew.operators.unpivot import Unpivot
 from clew.unfold.between import between
 from clew.unfold.cover import Reach
 from clew.unfold.moments import is_of_moments, window_is_of_moments, window_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from clew.graph.node import Node
 
-_UNSETTLED = re.compile(
-    r"\b(rand|randn|randstr|uniform|uuid|shuffle|now|current_timestamp|current_date|current_time|"
-    r"localtimestamp|curdate|monotonically_increasing_id|spark_partition_id|input_file_name|"
-    r"input_file_block_start|input_file_block_length)\(",
-)
+_STATELESS = (DropAt, MapRows, Named, Project, Property, Reshape, Source, Union, Unpivot)
+_GROUPS = re.compile(r"\b(FlatMap(Co)?Groups|TransformWithState)")
 _PROBE = 1_734_021_877
 _SIDE_BY_SIDE = re.compile(r"^window\((\w+), '([^']+)', '\2', '0 second'\)")
 
@@ -67,12 +69,70 @@ def obstacle(node: Node, *, whole: bool) -> str | None:
     inner = {i.id for each in again for i in each.inputs}
     texts = [explain(each.plain.df) for each in again if each.id not in inner]
     for text in texts:
-        found = _UNSETTLED.search("\n".join(analysed(text)))
-        if found:
-            return f"`{found[1]}()` gives another value when the query is computed again"
+        name = unsettled(analysed(text))
+        if name == CUT_SHORT:
+            return "Spark's text of the plan is cut short, so not all of its functions are known"
+        if name:
+            return (
+                f"`{name}()` gives another value when the query is computed again, or is not known "
+                "to give the same"
+            )
     if any("EvalPython" in line for text in texts for line in optimized(text)):
-        return _undecided(again)
+        why = _undecided(again)
+        if why:
+            return why
+    return _by_order(again, texts, whole=whole)
+
+
+def _by_order(again: Sequence[Node], texts: Sequence[str], *, whole: bool) -> str | None:
+    """Say what is decided by values that depend on the order in which rows are read."""
+    types = _types(again)
+    ours = not any(_hands_over_groups(each) for each in again)
+    found = (
+        Decisions(analysed(text), types, ids_of_rows=whole, groups_sorted=ours).why
+        for text in texts
+    )
+    why = next(filter(None, found), None)
+    if why:
+        return (
+            f"{why} may be another when rows are read in another order, and a later step decides "
+            "by it"
+        )
+    for each in again:
+        if isinstance(each.operator, Named):
+            lines = analysed(explain(each.plain.df))
+            shown = Decisions(lines, types, groups_sorted=ours).shown
+            if shown:
+                return (
+                    f"{shown} may be another when rows are read in another order, and the rows of "
+                    f"`{each.operator.label}` show it"
+                )
     return None
+
+
+def _hands_over_groups(node: Node) -> bool:
+    """Tell whether a function of the user's own gets whole groups, in whatever order they are."""
+    if isinstance(node.operator, Source):
+        return bool(_GROUPS.search(explain(node.plain.df)))
+    return isinstance(node.operator, (MapGroups, Through))
+
+
+def _types(nodes: Iterable[Node]) -> dict[str, T.DataType]:
+    """Return the types of the columns that aggregations read and give."""
+    types: dict[str, T.DataType] = {}
+    names: dict[str, set[T.DataType]] = {}
+    gathering = [each for each in nodes if isinstance(each.operator, (Aggregate, Pivot))]
+    for each in [one for node in gathering for one in (node, *node.inputs)]:
+        df = each.plain.df
+        numbers = column_numbers(analysed(explain(df)))
+        fields = df.schema.fields
+        if numbers is not None and len(numbers) == len(fields):
+            types |= {n: f.dataType for n, f in zip(numbers, fields, strict=True)}
+        for one in fields:
+            names.setdefault(one.name, set()).add(one.dataType)
+    # The second side of a join with itself has numbers of its own.
+    types |= {by_name(name): kinds.pop() for name, kinds in names.items() if len(kinds) == 1}
+    return types
 
 
 def _undecided(nodes: Iterable[Node]) -> str | None:
@@ -187,7 +247,7 @@ def has_stream_join(node: Node) -> bool:
 
 def _is_raw(node: Node) -> bool:
     """Tell whether rows of a stream come through without a step that keeps state."""
-    if is_stateful(node):
+    if _closes(node):
         return False
     if isinstance(node.operator, Source):
         return node.plain.df.isStreaming
@@ -195,13 +255,23 @@ def _is_raw(node: Node) -> bool:
 
 
 def is_stateful(node: Node) -> bool:
-    """Tell whether a step of a stream keeps state."""
+    """Tell whether a step of a stream may keep state: any that is not known to keep none."""
     operator = node.operator
     if not node.plain.df.isStreaming:
         return False
-    return isinstance(operator, (Aggregate, Dedup, Ordered)) or (
-        isinstance(operator, Join) and operator.times is not None
-    )
+    if isinstance(operator, Join):
+        return operator.times is not None
+    if isinstance(operator, Keep):
+        return operator.verb in {"limit", "offset"}  # Spark counts over all batches
+    return not isinstance(operator, _STATELESS)
+
+
+def _closes(node: Node) -> bool:
+    """Tell whether a step of a stream keeps rows until the watermark passes them."""
+    operator = node.operator
+    if isinstance(operator, Join):
+        return is_stateful(node)
+    return isinstance(operator, (Aggregate, Dedup, Ordered)) and is_stateful(node)
 
 
 def is_gathering(node: Node) -> bool:
@@ -362,16 +432,13 @@ def makes_rows_of_nothing(node: Node) -> bool:
     """Tell whether a batch query may return rows that come from no row, such as a total of none."""
     steps = [n.operator for n in node.walk()]
     return any(
-        isinstance(each, Aggregate) and (not each.keys or each.grouping != "groupBy")
+        (isinstance(each, Aggregate) and (not each.keys or each.grouping != "groupBy"))
+        or (isinstance(each, Pivot) and not each.keys)
         for each in steps
     )
 
 
 def window_size(aggregate: Aggregate) -> int | None:
-    """Read the size of an aggregation's window off its keys, in microseconds."""
+    """Read the size of the window among an aggregation's keys, in microseconds."""
     window = window_of(aggregate)
-    if window is not None:
-        return micros(window["size"])
-    # The rows of a group share their time, or the window that they were given before.
-    has_time = aggregate.clock is not None and aggregate.session is None
-    return 0 if has_time else None
+    return None if window is None else micros(window["size"])

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from clew.graph.node import Node
     from clew.unfold.arrivals import Arrivals
     from clew.unfold.cover import Cover
+    from clew.unfold.held import Held
+    from clew.unfold.tables import Tables
 
 MOST_NARROWED = 50
 """How many rows' own values a replay is narrowed by."""
@@ -68,14 +70,27 @@ class Wanted:
 
 
 def replay(
-    node: Node, wanted: Wanted, arrivals: Arrivals | None, last: int | None, draft: Path
+    node: Node,
+    wanted: Wanted,
+    arrivals: Arrivals | None,
+    last: int | None,
+    draft: Path,
+    held: Held | None = None,
 ) -> None:
     """Compute rows again into a new folder: their ids, and the source rows behind each.
+
+    Args:
+        node: The query.
+        wanted: The rows.
+        arrivals: When the rows of streams came in.
+        last: Leave out what came after this batch.
+        draft: The folder.
+        held: What the query's tables held; None to take them as they are.
 
     Raises:
         ReplayError: Some of them did not come out again.
     """
-    tables = as_tables(node, wanted.covers, arrivals, last)
+    tables = as_tables(node, wanted.covers, arrivals, last, held=held)
     built = interpret(tables.node, WithoutLate(SETS, tables.late), check=False)
     rows = built.df
     attempts = [rows.filter(_narrowed(node, wanted.values)), rows] if wanted.values else [rows]
@@ -86,7 +101,9 @@ def replay(
         put_rows(kept, draft, few=wanted.ids.num_rows <= MOST_NARROWED)
         found = ids_in(sorted(draft.glob("*.parquet")), ID_A, ID_B)
         if found == ids:
+            tables.refuse_changed()
             return
+    tables.refuse_changed()
     msg = (
         f"a replay gave {len(found)} of the {len(ids)} rows asked for: the source no longer "
         "holds all rows that the query read, or the query has changed since.\n\n"
@@ -95,15 +112,19 @@ def replay(
     raise ReplayError(msg)
 
 
-def replay_all(node: Node, arrivals: Arrivals | None, last: int | None) -> DataFrame:
-    """Compute all results again that a query has emitted, of a query that carried nothing."""
+def replay_all(node: Node, arrivals: Arrivals | None, last: int | None) -> tuple[DataFrame, Tables]:
+    """Compute all results again that a query has emitted, of a query that carried nothing.
+
+    Returns:
+        The results, and what they are computed from, to be looked at again afterwards.
+    """
     tables = as_tables(node, {}, arrivals, last)
     closed = None
     if arrivals is not None and last is not None:
         closed = arrivals.batches[last].watermark_ms * 1000
     capture = WithoutLate(SETS, tables.late, closed)
     built = interpret(tables.node, capture, check=False)
-    return built.df.drop(*built.references)
+    return built.df.drop(*built.references), tables
 
 
 def _kept(rows: DataFrame, ids: pa.Table) -> DataFrame:

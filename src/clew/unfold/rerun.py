@@ -18,7 +18,9 @@ from clew.capture.late import LATE, WithoutLate
 from clew.capture.sets import content
 from clew.exceptions import ReplayError
 from clew.graph.columns import ID_A, ID_B, id_texts, is_hidden, named, quote
-from clew.graph.node import interpret, rebuilt
+from clew.graph.mask import masking_with
+from clew.graph.node import interpret, mask_of, rebuilt
+from clew.graph.secret import hashing_with
 from clew.operators.source import Source
 from clew.sources.identity import KEPT_A, KEPT_B, KEPT_SEGMENT, KeptIdentity
 from clew.unfold.cover import Cover, Span
@@ -139,7 +141,8 @@ def results_of(tables: Tables, closed_us: int | None = None) -> DataFrame:
     capture = WithoutLate(KEYS, tables.late, closed_us)
     df = interpret(tables.node, capture, check=False).df
     users = [(f.name, f.dataType) for f in df.schema.fields if not is_hidden(f.name)]
-    packed, _ = content(users)
+    with masking_with(mask_of(tables.node)):
+        packed, _ = content(users)
     return df.select(named(ID_A).alias("a"), named(ID_B).alias("b"), F.expr(packed).alias("row"))
 
 
@@ -160,6 +163,14 @@ def _kept_fields() -> Iterator[T.StructField]:
 
 
 def _frame(source: Source, table: pa.Table) -> DataFrame:
+    hidden = source.origin.mask.hides(source.origin.schema.names)
+    if hidden:
+        msg = (
+            f"the store does not keep `{hidden[0]}` of `{source.origin.name}` as it was (`mask`), "
+            "so its rows cannot be run again from the store.\n\nRun the query again from its "
+            'sources: `prov.replay("stream")`.'
+        )
+        raise ReplayError(msg)
     renamed = {"_clew_a": KEPT_A, "_clew_b": KEPT_B, "_clew_segment": KEPT_SEGMENT}
     columns = [*renamed, *source.origin.schema.names]
     given = _in_utc(table.select(columns), source.origin.schema)
@@ -210,7 +221,7 @@ def _with_ids(source: Source) -> DataFrame:
     """Give rows their ids as columns, so that they stay when rows are changed."""
     if isinstance(source.origin.identity, KeptIdentity):
         return source.df
-    a, b, segment = source.origin.identity.columns(source.origin.schema)
+    a, b, segment = source.origin.columns()
     own = [f"{a} AS {KEPT_A}", f"{b} AS {KEPT_B}", f"{segment} AS {KEPT_SEGMENT}"]
     late = [LATE] if LATE in source.df.columns else []
     users = [quote(name) for name in source.origin.schema.names]
@@ -228,7 +239,8 @@ def _replaced(source: Source, changed: DataFrame) -> Source:
         )
         raise ReplayError(msg)
     users = [_cast(f) for f in schema.fields]
-    a, b = id_texts([(quote(f.name), f.dataType) for f in schema.fields])
+    with hashing_with(source.origin.secret):
+        a, b = id_texts([(quote(f.name), f.dataType) for f in schema.fields], finer=True)
     own = {KEPT_A: F.expr(a), KEPT_B: F.expr(b), KEPT_SEGMENT: F.lit(_ADDED)}
     kept = [
         (F.coalesce(named(c), given) if c in changed.columns else given).alias(c)

@@ -44,7 +44,7 @@ class Selection:
 
 
 def choose_rows(
-    node: Node,
+    node: Node | None,
     root: Path,
     files: Sequence[str],
     selection: Selection,
@@ -53,13 +53,14 @@ def choose_rows(
     """Read the ids and spans of the rows that are wanted and not known yet.
 
     Args:
-        node: The query, for a condition's session.
+        node: The query, for a condition's session; None if there is no condition.
         root: The store.
         files: The files with the rows, oldest batch first.
         selection: Which rows.
         known: Ids of rows to leave out.
     """
     if selection.where is not None:
+        assert node is not None
         met = _chosen(_meeting(node, root, files, selection.where), selection, known)
         met = met.sort_by([(c, "ascending") for c in (_FILE, "a", "b")]).drop_columns([_FILE])
         return met if selection.first is None else met.slice(0, selection.first)

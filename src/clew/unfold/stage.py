@@ -10,7 +10,7 @@ store sees to it, across processes.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -18,12 +18,13 @@ import pyarrow.parquet as pq
 from pyspark.sql import functions as F
 
 from clew.capture.pointers import Pointers
-from clew.exceptions import ReplayError
+from clew.exceptions import OtherVersionError, ReplayError, SourceChangedError
 from clew.graph.columns import named
+from clew.graph.node import with_secret
 from clew.operators.named import Named
 from clew.steps import reached
 from clew.store.collect import compute, put_rows
-from clew.store.commit import Unfolded, commit_unfolded
+from clew.store.commit import Unfolded, commit_unfolded, store_secret, stored_mask
 from clew.store.draft import (
     Draft,
     ends_of,
@@ -40,7 +41,6 @@ from clew.store.layout import (
     parse_batch_folder,
     parse_unfolding_folder,
     point_folder,
-    read_json,
     rows_folder,
     unfolded_folder,
     unfolding_folder,
@@ -48,17 +48,22 @@ from clew.store.layout import (
 from clew.store.lock import alone
 from clew.store.packed import pack_folder
 from clew.store.pruned import clear_unfolded
-from clew.unfold.arrivals import kept_offsets, read_arrivals
+from clew.store.said import read_commit
+from clew.unfold.arrivals import kept_offsets, noted_tables, read_arrivals
 from clew.unfold.bound import last_part
+from clew.unfold.carried import once, repeating
 from clew.unfold.cover import covers, span_columns
+from clew.unfold.gaps import change_of, drop_notes, note_gap
+from clew.unfold.held import Held
 from clew.unfold.known import recall
 from clew.unfold.levels import SINK_A, SINK_B, Unfolding, pointers_of
 from clew.unfold.points import expire, held_up_to, pointed_sources
-from clew.unfold.reach import makes_rows_of_nothing, reach
+from clew.unfold.reach import is_stateful, makes_rows_of_nothing, reach
 from clew.unfold.tables import as_tables
+from clew.unfold.versions import Versions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Container, Mapping, Sequence
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -82,11 +87,13 @@ class Pending:
         number: The batch.
         rows: How many rows it has.
         files: Their files.
+        version: The version of the query that it ran with.
     """
 
     number: int
     rows: int
     files: tuple[str, ...]
+    version: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +132,8 @@ class Stage:
         node: The query's graph.
         checkpoint: The query's checkpoint; None for a batch query.
         most_rows: How many rows are unfolded at once, at least one batch.
+        versions: Finds the pipeline that a batch ran with; by default the graph that is given
+            serves the batches that ran with it.
     """
 
     def __init__(
@@ -135,11 +144,13 @@ class Stage:
         node: Node,
         checkpoint: str | None,
         most_rows: int = _MOST_ROWS,
+        versions: Versions | None = None,
     ) -> None:
         self.root = root
         self.writer = writer
         self.run = run
-        self._node = node
+        node = with_secret(node, store_secret(root), stored_mask(root, writer))
+        self.node = node
         self._checkpoint = checkpoint
         self._most_rows = most_rows
         self._annotation = _annotation(root, writer, node)
@@ -150,7 +161,10 @@ class Stage:
         self._named = frozenset(
             n.operator.label for n in node.walk() if isinstance(n.operator, Named)
         )
+        self._repeating = repeating(node)
         self._had_few = True
+        self._versions = versions or Versions(root, writer, node)
+        self._others: list[Stage] = []
 
     def is_due(self) -> bool:
         """Tell whether batches are pending, or connection points have to be looked after."""
@@ -167,7 +181,7 @@ class Stage:
     @property
     def spark(self) -> SparkSession:
         """The session of the query."""
-        return self._node.plain.df.sparkSession
+        return self.node.plain.df.sparkSession
 
     def pending(self) -> list[Pending]:
         """List the batches that are committed and not unfolded, oldest first."""
@@ -175,20 +189,21 @@ class Stage:
         found = []
         for path in sorted(batches_folder(self.root, self.writer).glob("*.json")):
             name = parse_batch_folder(path.stem)
-            if name is None or name[0] != self.run or name[1] in covered:
+            if name is None or name[0] != self.run or any(name[1] in each for each in covered):
                 continue
-            said = read_json(path)
-            if said.get("capture") == "pointers" and said["sink_rows"] and not said["gap"]:
+            said = read_commit(path)
+            if said.get("capture") == "pointers" and said.get("sink_rows") and not said.get("gap"):
                 files = tuple(f for f in said["files"] if f.startswith(ROWS))
-                found.append(Pending(name[1], int(said["sink_rows"]), files))
+                rows, version = int(said["sink_rows"]), said.get("version")
+                found.append(Pending(name[1], rows, files, version))
         return found
 
-    def _covered(self) -> set[int]:
-        covered: set[int] = set()
+    def _covered(self) -> list[range]:
+        covered: list[range] = []
         for path in unfolded_folder(self.root, self.writer).glob("*.json"):
             name = parse_unfolding_folder(path.stem)
             if name is not None and name[0] == self.run and isinstance(name[2], int):
-                covered.update(range(name[1], name[2] + 1))
+                covered.append(range(name[1], name[2] + 1))
         return covered
 
     def unfold(self, progress: Callable[[Progress], None] | None = None) -> int:
@@ -198,10 +213,15 @@ class Stage:
             clear_unfolded(self.root, self.writer)
             waiting = self._ready(self.pending())
             total = len(waiting)
+            spoilt = self._versions.over_a_change(self.run)
             while waiting:
-                group = _group(waiting, self._most_rows)
+                group = _group(waiting, self._most_rows, spoilt)
                 waiting = waiting[len(group) :]
-                edges += self._unfold(group)
+                if group[0].number in spoilt:
+                    for each in group:
+                        self._note_gap(each.number, spoilt[each.number])
+                else:
+                    edges += self._unfold_as_run(group)
                 done += len(group)
                 if progress is not None:
                     rows = sum(each.rows for each in group)
@@ -209,19 +229,80 @@ class Stage:
             self._expire()
         return edges
 
+    def _unfold_as_run(self, group: Sequence[Pending]) -> int:
+        """Unfold batches with the pipeline that they ran with, or say why that cannot be done."""
+        version = group[0].version
+        try:
+            stage = self._as_run(version)
+        except ReplayError as error:
+            change = change_of(error)
+        else:
+            try:
+                return stage.unfold_intact(group)
+            except OtherVersionError as error:
+                change = error.change
+            except ReplayError as error:
+                if version == self._versions.newest:
+                    raise
+                change = change_of(error)  # what is past does not keep the present waiting
+        clear_unfolded(self.root, self.writer)
+        for each in group:
+            self._note_gap(each.number, change)
+        return 0
+
+    def _as_run(self, version: str | None) -> Stage:
+        """Return the stage with the pipeline of a version, in a session with its settings."""
+        node = self._versions.node_of(version)
+        for known in (self, *self._others):
+            if known.node is node:
+                return known
+        at = (self.root, self.writer, self.run, node, self._checkpoint, self._most_rows)
+        self._others.append(Stage(*at, versions=self._versions))
+        return self._others[-1]
+
+    def unfold_intact(self, group: Sequence[Pending]) -> int:
+        """Unfold batches; where a source has changed, apart, with a gap where it has to be."""
+        try:
+            edges = self._unfold(group)
+        except SourceChangedError as error:
+            clear_unfolded(self.root, self.writer)
+            if len(group) > 1:
+                middle = len(group) // 2
+                return sum(map(self.unfold_intact, (group[:middle], group[middle:])))
+            self._note_gap(group[0].number, error.change)
+            return 0
+        self._drop_notes(group)
+        return edges
+
+    def _note_gap(self, batch: int, change: str) -> None:
+        """Say why a batch has no edges; it stays pending, since the source may be put back."""
+        note_gap(self.root, self.writer, self.run, batch, change)
+
+    def _drop_notes(self, group: Sequence[Pending]) -> None:
+        drop_notes(self.root, self.writer, self.run, [each.number for each in group])
+
     def _unfold(self, group: Sequence[Pending]) -> int:
         first, last = group[0].number, group[-1].number
         reached("unfolding begun", last)
         table = self._read(group)
         name = unfolding_folder(self.run, first, last)
-        unfolding = Unfolding(self._tables(covers([table], self._reach), last))
+        tables = self._tables(covers([table], self._reach), first, last)
+        unfolding = Unfolding(tables)
         try:
             found = self._follow(unfolding, self._rows(table, group), table.num_rows)
             edges, files = self._write(unfolding, found, name, table)
+            tables.refuse_changed()
+            self._versions.refuse_other_settings(self.node, group[0].version)
+        except SourceChangedError:
+            raise
+        except Exception:
+            tables.refuse_changed()  # which explains more than what it led to
+            raise
         finally:
             unfolding.close()
         reached("unfolding written", last)
-        commit_unfolded(self.root, Unfolded(self.writer, self.run, first, last, None, edges, files))
+        done = Unfolded(self.writer, self.run, first, last, None, edges, files)
+        commit_unfolded(self.root, replace(done, version=group[0].version))
         reached("unfolding committed", last)
         return edges
 
@@ -249,7 +330,7 @@ class Stage:
         if not self._has_points or not waiting:
             return waiting
         last = held_up_to(
-            self.spark, self._node, self.root, self.writer, str(self._checkpoint), self._arrivals()
+            self.spark, self.node, self.root, self.writer, str(self._checkpoint), self._arrivals()
         )
         return [each for each in waiting if last is not None and each.number <= last]
 
@@ -262,7 +343,7 @@ class Stage:
         done = [n for n in batches if n < min(waiting, default=max(batches, default=0) + 1)]
         if done:
             watermark = batches[max(done)].watermark_ms
-            expire(self._node, self.root, self.writer, watermark * 1000 - self._life)
+            expire(self.node, self.root, self.writer, watermark * 1000 - self._life)
 
     def _arrivals(self) -> Arrivals:
         kept = kept_offsets(self.root, self.writer, self.run)
@@ -271,10 +352,13 @@ class Stage:
     def _point(self, source: str) -> Path:
         return point_folder(self.root, self.writer, source)
 
-    def _tables(self, covers: Mapping[str, Cover], last: int) -> Tables:
+    def _tables(self, covers: Mapping[str, Cover], first: int, last: int) -> Tables:
+        held = Held(noted_tables(self.root, self.writer, self.run), range(first, last + 1))
         if self._checkpoint is None:
-            return as_tables(self._node, covers)
-        return as_tables(self._node, covers, self._arrivals(), last, self._point)
+            return as_tables(self.node, covers, held=held)
+        # Without state, what a batch emits comes from what the same batch read.
+        since = 0 if any(is_stateful(each) for each in self.node.walk()) else first
+        return as_tables(self.node, covers, self._arrivals(), last, self._point, since, held)
 
     def _follow(self, unfolding: Unfolding, rows: DataFrame, count: int) -> list[Found]:
         wanted = rows.selectExpr(f"a AS {SINK_A}", f"b AS {SINK_B}", *self._pointers)
@@ -334,7 +418,7 @@ class Stage:
 
     def _check_whole(self, drafts: Sequence[Draft], sink_rows: pa.Table) -> None:
         """Refuse to commit if a row of a stream lost its source rows."""
-        if self._checkpoint is None and makes_rows_of_nothing(self._node):
+        if self._checkpoint is None and makes_rows_of_nothing(self.node):
             return
         found = (part for draft in drafts for part in draft.parts([SINK_A, SINK_B]))
         rows, lost = missing(sink_rows.select(["a", "b"]), found)
@@ -352,7 +436,10 @@ class Stage:
         if draft.count() > _SMALL:
             return self._lay_out_many(unfolding, found, draft, place)
         if found.has_content and place.rows is not None:
-            return split_draft(draft, place.sink, found.source, place.edges, place.rows)
+            apart = found.source in self._repeating
+            return split_draft(
+                draft, place.sink, found.source, place.edges, place.rows, apart=apart
+            )
         total, ids = split_ends(draft, place.sink, found.source, place.edges)
         if place.rows is None:
             return total
@@ -379,7 +466,9 @@ class Stage:
             return rows_in(place.edges)
         ids = [named("source_a").alias("a"), named("source_b").alias("b")]
         if found.has_content:
-            contents = held.select(*ids, "content").dropDuplicates(["a", "b"])
+            contents = held.select(*ids, "content")
+            row, apart = F.col("content.row"), found.source in self._repeating
+            contents = once(contents, ["a", "b"], row, apart=apart)
         else:
             wanted = held.select(*ids).dropDuplicates()
             contents = unfolding.rows_of(found.source).join(wanted, ["a", "b"])
@@ -400,12 +489,17 @@ def _annotation(root: Path, writer: str, node: Node) -> Pointers:
     return pointers_of(node)
 
 
-def _group(waiting: Sequence[Pending], most_rows: int) -> list[Pending]:
-    """Take as many batches as can be unfolded at once."""
+def _group(
+    waiting: Sequence[Pending], most_rows: int, spoilt: Container[int] = ()
+) -> list[Pending]:
+    """Take as many batches as can be unfolded at once: those that ran with one version."""
     group: list[Pending] = []
     rows = 0
     for each in waiting:
         if group and rows + each.rows > most_rows:
+            break
+        alike = (each.version, each.number in spoilt)
+        if group and alike != (group[0].version, group[0].number in spoilt):
             break
         group.append(each)
         rows += each.rows

@@ -32,19 +32,24 @@ from clew.sources.identity import (
     KeptIdentity,
     file_path,
 )
+from clew.sources.state import FileState, refuse_changed, state_now
+from clew.sources.topics import refuse_other_topics
 from clew.unfold.cover import Cover
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from pyspark.sql import DataFrame
 
     from clew.graph.node import Node
     from clew.unfold.arrivals import Arrivals
+    from clew.unfold.held import Held
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 _PATH = "_clew_path"
 _MOSTLY = 0.75
+
+Topics = tuple["Mapping[str, str]", "Mapping[int, Mapping[str, str]]", "Collection[int]"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +60,27 @@ class Tables:
         node: The same graph; its sources are tables.
         late: The sources whose rows bring the watermark they were judged by.
         files: How many files are read, for progress and tests; None where tables are read whole.
+        states: The files that streams may be read from, as the query found them.
+        batches: The batch that read each of them.
+        topics: How Kafka is reached, the ids of topics by batch, and the batches that were read.
     """
 
     node: Node
     late: tuple[str, ...] = ()
     files: Mapping[str, int] = field(default_factory=dict)
+    states: Mapping[str, FileState] = field(default_factory=dict)
+    batches: Mapping[str, int] = field(default_factory=dict)
+    topics: Sequence[Topics] = ()
+
+    def refuse_changed(self) -> None:
+        """Refuse what was read if a source is not as the query read it; ask after reading, too.
+
+        Raises:
+            SourceChangedError: A file has changed, or a topic is another.
+        """
+        refuse_changed(self.states, self.batches)
+        for each in self.topics:
+            refuse_other_topics(*each)
 
 
 def as_tables(
@@ -69,6 +90,7 @@ def as_tables(
     last_batch: int | None = None,
     points: Callable[[str], Path] | None = None,
     first_batch: int = 0,
+    held: Held | None = None,
 ) -> Tables:
     """Put tables in the place of the sources.
 
@@ -79,10 +101,18 @@ def as_tables(
         last_batch: Leave out what came after this batch.
         points: Where the connection point of a source is.
         first_batch: Leave out what came before this batch.
+        held: What the query's tables held; None to take them as they are.
+
+    Raises:
+        SourceChangedError: A source is not as the query read it.
     """
     sources: dict[int, Source] = {}
     late: list[str] = []
     files: dict[str, int] = {}
+    states: dict[str, FileState] = {}
+    read_by: set[int] = set()
+    topics: list[Topics] = []
+    came = {} if arrivals is None else arrivals.between(first_batch, last_batch).files
     for each in node.walk():
         source = each.operator
         if not isinstance(source, Source):
@@ -97,44 +127,115 @@ def as_tables(
             source, df = _point(source, cover, arrivals.between(first_batch, last_batch), folder)
         elif again.is_stream:
             assert arrivals is not None
-            df, count = _stream(source, cover, arrivals.between(first_batch, last_batch))
-            files[source.origin.name] = count
+            if again.options:
+                topics.append(_topics_read(again, arrivals.between(first_batch, last_batch)))
+                refuse_other_topics(*topics[-1])
+            df, wanted = _stream(source, cover, arrivals.between(first_batch, last_batch))
+            files[source.origin.name] = len(wanted)
+            read_by |= {came[path] for path in wanted}
+            states |= _states(wanted, arrivals)
         else:
-            df = _within(again.read(source.df, source.origin.schema), source, cover)
+            continue
         if LATE in df.columns:
             late.append(source.origin.name)
         sources[each.id] = replace(source, df=df)
-    return Tables(rebuilt(node, sources), tuple(late), files)
+    if arrivals is not None:
+        read_by |= _read_anyway(node, arrivals.between(first_batch, last_batch))
+    tables, more = _whole_tables(node, covers, held, read_by)
+    if held is not None:
+        came = {**came, **dict.fromkeys(more, held.last)}
+    return Tables(
+        rebuilt(node, {**sources, **tables}), tuple(late), files, states | more, came, topics
+    )
 
 
-def _stream(source: Source, cover: Cover, arrivals: Arrivals) -> tuple[DataFrame, int]:
+def _read_anyway(node: Node, arrivals: Arrivals) -> set[int]:
+    """Return the batches of which records are read whatever is needed of them."""
+    found = {one.batch for every in arrivals.topics.values() for one in every}
+    if any(_is_kept(each) for each in node.walk()):
+        found |= set(arrivals.files.values())
+    return found
+
+
+def _whole_tables(
+    node: Node, covers: Mapping[str, Cover], held: Held | None, read_by: set[int]
+) -> tuple[dict[int, Source], dict[str, FileState]]:
+    """Read the sources that are no streams, as they were when batches read them."""
+    sources: dict[int, Source] = {}
+    states: dict[str, FileState] = {}
+    for each in node.walk():
+        source = each.operator
+        if not isinstance(source, Source):
+            continue
+        again, name = source.again, source.origin.name
+        assert isinstance(again, Again)
+        if again.is_stream:
+            continue
+        df = again.read(source.df, source.origin.schema)
+        if held is not None:
+            df, more = held.narrowed(df, name, read_by)
+            states |= more
+        sources[each.id] = replace(source, df=_within(df, source, covers.get(name, Cover())))
+    return sources, states
+
+
+def _topics_read(again: Again, arrivals: Arrivals) -> Topics:
+    ids = {number: each.topics for number, each in arrivals.batches.items()}
+    return (
+        dict(again.options),
+        ids,
+        {one.batch for every in arrivals.topics.values() for one in every},
+    )
+
+
+def _states(files: Iterable[str], arrivals: Arrivals) -> dict[str, FileState]:
+    return {path: arrivals.states[path] for path in files if path in arrivals.states}
+
+
+def _is_kept(node: Node) -> bool:
+    again = node.operator.again if isinstance(node.operator, Source) else None
+    return isinstance(again, Again) and again.point is not None
+
+
+def _stream(source: Source, cover: Cover, arrivals: Arrivals) -> tuple[DataFrame, list[str]]:
     again = source.again
     assert isinstance(again, Again)
     schema = source.origin.schema
     if isinstance(source.origin.identity, KafkaIdentity):
-        return _topics(source, cover, arrivals), 0
+        return _topics(source, cover, arrivals), []
     time = span_column(source.origin)
     known = {path: batch for path, batch in arrivals.files.items() if is_under(path, again.folder)}
-    held = {path: covered(path, time) if time else None for path in known}
+    held = {path: _span(path, time, arrivals.states.get(path)) for path in known}
     wanted = [p for p, c in held.items() if c is None or c == () or cover.meets(*c)]
+    # Spark reads all files of a table, but of a folder only those that are named.
+    refuse_changed(_states(known if again.table is not None else wanted, arrivals), known)
     if not wanted:
-        return again.read(source.df, schema).filter(F.lit(False)), 0
+        return again.read(source.df, schema).filter(F.lit(False)), []
     table = again.read(source.df, schema, sorted(wanted) if again.table is None else None)
     lates = {path: arrivals.late_us(known[path]) for path in wanted}
     if cover.loose and _is_mostly_within(cover, [held[path] for path in wanted]):
         cover = Cover()
     if again.table is None and not any(_may_be_late(held[p], lates[p]) for p in wanted):
-        return _within(table, source, cover), len(wanted)
+        return _within(table, source, cover), wanted
     spark = source.df.sparkSession
     kind = T.StructType().add(_PATH, T.StringType()).add(LATE, T.LongType())
     judged = spark.createDataFrame(list(lates.items()), kind)
     # An inner join: a file that no batch of the query has read is not part of the stream.
     same = F.expr(f"{file_path()} = {_PATH}")
     joined = _within(table, source, cover).join(F.broadcast(judged), same)
-    return joined.drop(_PATH), len(wanted)
+    return joined.drop(_PATH), wanted
 
 
-def _is_mostly_within(cover: Cover, files: Sequence[tuple[int, int] | tuple[()] | None]) -> bool:
+def _span(path: str, time: str | None, state: FileState | None) -> tuple[int, ...] | None:
+    """Return what a file's rows covered when it was read; None if that is not known."""
+    if time is None:
+        return None
+    if state is not None and state.span is not None:
+        return state.span
+    return covered(path, time)
+
+
+def _is_mostly_within(cover: Cover, files: Sequence[tuple[int, ...] | None]) -> bool:
     """Tell whether there is little to leave out.
 
     Each condition with other times is other code, which Spark compiles and Java first interprets:
@@ -237,10 +338,29 @@ def _judged(table: DataFrame, place: tuple[str, str], arrivals: Arrivals) -> Dat
     return joined.drop("_clew_part", "_clew_slot", "_clew_first", "_clew_end")
 
 
-def _may_be_late(covered: tuple[int, int] | tuple[()] | None, late: int | None) -> bool:
+def _may_be_late(covered: tuple[int, ...] | None, late: int | None) -> bool:
     if late is None:
         return False
     return covered is None or (len(covered) > 0 and covered[0] <= late)
+
+
+def times_of(node: Node) -> dict[str, str]:
+    """Name the folders that streams read, and the column of each with the event time."""
+    found = {}
+    for each in node.walk():
+        source = each.operator
+        if not isinstance(source, Source) or not isinstance(source.again, Again):
+            continue
+        folder, column = source.again.folder, span_column(source.origin)
+        if source.again.is_stream and folder is not None and column is not None:
+            found[folder] = column
+    return found
+
+
+def addresses_of(node: Node) -> list[dict[str, str]]:
+    """List how Kafka is reached, for the topics that are read again."""
+    found = [each.operator.again for each in node.walk() if isinstance(each.operator, Source)]
+    return [dict(each.options) for each in found if isinstance(each, Again) and each.options]
 
 
 def is_under(path: str, folder: str | None) -> bool:
@@ -253,9 +373,14 @@ def local_path(path: str) -> Path:
     return Path(unquote(urlsplit(path).path))
 
 
-@lru_cache(maxsize=100_000)
-def covered(path: str, column: str) -> tuple[int, int] | tuple[()] | None:
+def covered(path: str, column: str) -> tuple[int, ...] | None:
     """Read from a Parquet file's footer what its rows cover; None if it does not say."""
+    return _covered(path, column, state_now(path))
+
+
+@lru_cache(maxsize=100_000)
+def _covered(path: str, column: str, _: FileState | None) -> tuple[int, ...] | None:
+    """Read a footer, once for each state of the file."""
     import pyarrow.parquet as pq
 
     if not path.startswith("file:") or not path.endswith(".parquet"):

@@ -87,14 +87,14 @@ class Trials:
         self,
         kept: Sequence[Collection[int]],
         columns: Mapping[str, Column],
-        where: str | None = None,
+        where: Column | None = None,
     ) -> pa.Table:
         """Run the query once for each set of members that are kept, all in one job if they can be.
 
         Args:
             kept: The members to keep in each trial, by their positions.
             columns: What to return of the result, by name.
-            where: A condition that the result must meet, in Spark's SQL over its columns.
+            where: A condition that the result must meet, over its columns.
 
         Returns:
             A row for each trial in which the result is there and meets the condition: the number of
@@ -170,7 +170,7 @@ class Trials:
         return _left_out(df, columns, same)
 
     def _wanted(
-        self, rows: DataFrame, columns: Mapping[str, Column], where: str | None
+        self, rows: DataFrame, columns: Mapping[str, Column], where: Column | None
     ) -> pa.Table:
         # An inner join, for the reasons that a replay has for one.
         kind = f"{_WANTED_A} bigint, {_WANTED_B} bigint"

@@ -1,0 +1,88 @@
+"""What a frame is read from, as Spark's analysed plan says it: topics, files, rows in memory.
+
+That a frame has the columns of a Kafka record, or rows that come from a folder, says nothing about
+what it is. The leaves of its plan do. What a leaf is not known to be is not taken for anything.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Literal
+
+from clew.graph.order import column_numbers, leaves
+from clew.graph.plan import analysed, explain, operators
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Origins = Literal["files", "memory", "mixed", "unknown"]
+"""Where the rows of a table come from: files alone, this process alone, both, or elsewhere."""
+
+_LIST = re.compile(r"\[[^\[\]]*\]")
+_KAFKA = re.compile(r"\borg\.apache\.spark\.sql\.kafka010\.|^Relation\s+KafkaRelation\(")
+_FILES = re.compile(r"^Relation \S*\s*(parquet|orc|json|csv|text|xml|avro|binaryFile)\s*$")
+_MEMORY = re.compile(r"^(LocalRelation|LogicalRDD|ExternalRDD|OneRowRelation|Range)\b")
+_ROW_BY_ROW = {"Project", "Filter", "SubqueryAlias", "EventTimeWatermark"}
+_AT_MOST_ONCE = {
+    *_ROW_BY_ROW,
+    *("Sort", "Deduplicate", "GlobalLimit", "LocalLimit", "Offset", "View", "ResolvedHint"),
+    *("Repartition", "RepartitionByExpression", "RebalancePartitions", "UnresolvedHint"),
+}
+_RECORD = ("topic", "partition", "offset")
+
+
+def keeps_columns_of_kafka(df: DataFrame) -> bool:
+    """Tell whether a frame is a read of Kafka topics, with each record at most once.
+
+    Its columns `topic`, `partition` and `offset` must be those that Kafka gives: an expression may
+    have taken their names.
+    """
+    lines = analysed(explain(df))
+    found = leaves(lines)
+    if len(found) != 1 or not _KAFKA.search(_bare(found[0])):
+        return False
+    own = {name for name in operators(df) if "Relation" not in name}
+    numbers = column_numbers(lines)
+    if not own <= _ROW_BY_ROW or numbers is None:
+        return False
+    if "Project" not in own:
+        numbers = numbers[: len(df.columns)]  # behind its own columns a stream names others
+    if len(numbers) != len(df.columns):
+        return False
+    by_name = dict(zip(df.columns, numbers, strict=True))
+    return all(
+        name in by_name and re.search(rf"\b{name}#{by_name[name]}(?!\d)", found[0])
+        for name in _RECORD
+    )
+
+
+def keeps_rows_single(df: DataFrame) -> bool:
+    """Tell whether each row that a frame is read from is in it once at most.
+
+    Behind an `explode` or a join a row's place in its file is still known, and no longer its own.
+    """
+    found = leaves(analysed(explain(df)))
+    steps = {name for name in operators(df) if "Relation" not in name}
+    return len(found) == 1 and steps <= _AT_MOST_ONCE
+
+
+def origins_of(df: DataFrame) -> Origins:
+    """Say where the rows of a table come from."""
+    found = [_bare(text) for text in leaves(analysed(explain(df)))]
+    files = [bool(_FILES.match(text)) for text in found]
+    known = [
+        of_files or bool(_MEMORY.match(text)) for of_files, text in zip(files, found, strict=True)
+    ]
+    if not found or not all(known):
+        return "unknown"
+    return "files" if all(files) else "mixed" if any(files) else "memory"
+
+
+def _bare(text: str) -> str:
+    """Take the lists out of a step's text: names of columns and options may hold anything."""
+    text = text.lstrip("~'!*")
+    while True:
+        shorter = _LIST.sub(" ", text)
+        if shorter == text:
+            return text
+        text = shorter

@@ -1,0 +1,91 @@
+"""Batches at the end of a run whose commits are lost are named, by the checkpoint or the store."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import clew
+from clew.testing import read_batches, run_stream, write_batches
+from frames import READINGS, READINGS_DDL, at
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+
+def run(spark: SparkSession, folder: Path, capture: str) -> None:
+    rows = [[{"rid": n, "ts": at("12:00:00"), "meter": "a", "kwh": n}] for n in range(4)]
+    write_batches(folder / "in", READINGS, rows)
+    frame = clew.trace(read_batches(spark, folder / "in", READINGS_DDL), "readings")
+    run_stream(
+        frame.filter("kwh >= 0"),
+        folder / "prov",
+        "kept",
+        checkpoint=folder / "chk",
+        capture=capture,
+    )
+
+
+def lose_last_two(folder: Path) -> None:
+    for path in sorted((folder / "prov" / "batches" / "kept").glob("*.json"))[-2:]:
+        path.unlink()
+
+
+@pytest.mark.parametrize("capture", ["sets", "pointers"])
+def test_batches_at_the_end_without_a_commit_are_a_gap(
+    spark: SparkSession, tmp_path: Path, capture: str
+) -> None:
+    run(spark, tmp_path, capture)
+    prov = clew.open(tmp_path / "prov")
+    [whole] = [each for each in prov.streams() if each.name == "kept"]
+    assert whole.gaps == ()
+    [first] = prov.rows("kept", where="kwh = 0")  # of batch 0; times are equal, ids are secret
+    lose_last_two(tmp_path)
+
+    [gap] = prov.forward("readings", prov.backward("kept", first.id).rows[0].id).gaps
+
+    assert (gap.first, gap.last) == (2, 3)
+    assert "its commit is not in the store" in gap.reason
+
+
+def test_a_store_without_its_checkpoint_knows_what_was_begun(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    run(spark, tmp_path, "sets")
+    lose_last_two(tmp_path)
+    shutil.rmtree(tmp_path / "chk")
+
+    [stream] = [each for each in clew.open(tmp_path / "prov").streams() if each.name == "kept"]
+
+    [gap] = stream.gaps
+    assert (gap.first, gap.last) == (2, 3)
+    assert "was begun and is not committed" in gap.reason
+
+
+def test_a_run_that_was_overwritten_is_not_missed(spark: SparkSession, tmp_path: Path) -> None:
+    run(spark, tmp_path, "sets")
+    frame = clew.trace(read_batches(spark, tmp_path / "in", READINGS_DDL), "readings")
+    checkpoint = tmp_path / "second"
+    run_stream(frame, tmp_path / "prov", "kept", checkpoint=checkpoint, restart="overwrite")
+
+    [stream] = [each for each in clew.open(tmp_path / "prov").streams() if each.name == "kept"]
+
+    assert (stream.batches, stream.gaps) == (4, ())
+
+
+def test_another_query_at_the_place_of_a_checkpoint_says_nothing(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    run(spark, tmp_path, "sets")
+    shutil.rmtree(tmp_path / "chk")
+    more: dict[str, Any] = {"capture": "sets"}
+    frame = clew.trace(read_batches(spark, tmp_path / "in", READINGS_DDL), "readings")
+    run_stream(frame, tmp_path / "other", "kept", checkpoint=tmp_path / "chk", **more)
+
+    [stream] = [each for each in clew.open(tmp_path / "prov").streams() if each.name == "kept"]
+
+    assert stream.gaps == ()

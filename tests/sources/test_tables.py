@@ -1,0 +1,168 @@
+"""A table beside a stream, and the source of a batch query, are read again as they were."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.sql import functions as F
+
+import clew
+from clew.exceptions import SourceChangedError
+from clew.testing import read_batches, run_stream, write_batches
+from frames import READINGS, READINGS_DDL, at
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+
+def reading(rid: int, clock: str, kwh: int) -> dict[str, Any]:
+    return {"rid": rid, "ts": at(clock), "meter": "a", "kwh": kwh}
+
+
+def write_rates(spark: SparkSession, folder: Path, rows: list[tuple[str, str, int]]) -> None:
+    rates = spark.createDataFrame(rows, "meter string, rate string, price int")
+    rates.coalesce(1).write.mode("append").parquet(str(folder))
+
+
+def priced(spark: SparkSession, folder: Path) -> clew.TracedFrame:
+    """Count, for each minute and meter, the readings and their rates."""
+    stream = read_batches(spark, folder / "in", READINGS_DDL)
+    readings = clew.trace(stream, "readings", event_time="ts").withWatermark("ts", "0 seconds")
+    rates = clew.trace(spark.read.parquet(str(folder / "my rates")), "rates")
+    joined = readings.join(rates, "meter")
+    grouped = joined.groupBy(F.window("ts", "1 minute"), "meter")
+    return grouped.agg(F.count("*").alias("n"), F.sum("price").alias("price"))
+
+
+def run(spark: SparkSession, folder: Path, capture: str) -> clew.TracedFrame:
+    frame = priced(spark, folder)
+    later: dict[str, Any] = {"unfold": "later"} if capture == "pointers" else {}
+    run_stream(frame, folder / "prov", "bills", checkpoint=folder / "chk", capture=capture, **later)
+    return frame
+
+
+def rates_behind(prov: clew.Provenance, minute: str) -> list[str]:
+    [row] = [r for r in prov.rows("bills") if f"{r['window']['start']:%H:%M}" == minute]
+    why = prov.backward("bills", row.id)
+    assert why.complete, why.gaps
+    return sorted(row["rate"] for row in why.rows if row.stream == "rates")
+
+
+def grow(spark: SparkSession, folder: Path, capture: str) -> clew.Provenance:
+    """Run, let the table grow, and go on: first with one rate, then with two."""
+    write_rates(spark, folder / "my rates", [("a", "old", 1)])
+    write_batches(
+        folder / "in", READINGS, [[reading(1, "12:00:00", 10)], [reading(2, "12:01:10", 20)]]
+    )
+    run(spark, folder, capture)
+    write_rates(spark, folder / "my rates", [("a", "new", 5)])
+    write_batches(
+        folder / "in", READINGS, [[reading(3, "12:02:10", 30)], [reading(4, "12:04:00", 40)]]
+    )
+    run(spark, folder, capture)
+    return clew.open(folder / "prov")
+
+
+@pytest.mark.parametrize("capture", ["sets", "pointers", "intervals", "keys"])
+def test_rows_that_were_appended_later_are_not_in_the_trace_of_an_older_result(
+    spark: SparkSession, tmp_path: Path, capture: str
+) -> None:
+    prov = grow(spark, tmp_path, capture)
+
+    assert rates_behind(prov, "12:00") == ["old"]
+    if capture == "sets":
+        assert rates_behind(prov, "12:01") == ["old"]
+        assert rates_behind(prov, "12:02") == ["new", "old"]
+        return
+    # The reading of this minute came before the table grew, and its result after.
+    [row] = [r for r in prov.rows("bills") if f"{r['window']['start']:%H:%M}" == "12:01"]
+    if capture == "pointers":
+        [gap] = prov.backward("bills", row.id).gaps
+        assert "`rates` was another table in batch" in gap.reason
+    else:
+        with pytest.raises(SourceChangedError, match="`rates` was another table in batch"):
+            prov.backward("bills", row.id)
+
+
+@pytest.mark.parametrize("capture", ["pointers", "intervals"])
+def test_a_table_of_another_process_that_was_rewritten_gives_no_answer(
+    spark: SparkSession, tmp_path: Path, capture: str
+) -> None:
+    write_rates(spark, tmp_path / "my rates", [("a", "old", 1)])
+    write_batches(
+        tmp_path / "in", READINGS, [[reading(1, "12:00:00", 10)], [reading(2, "12:09:00", 20)]]
+    )
+    run(spark, tmp_path, capture)
+    shutil.rmtree(tmp_path / "my rates")
+    write_rates(spark, tmp_path / "my rates", [("a", "else", 7)])
+    prov = clew.open(tmp_path / "prov", pipelines={"bills": priced(spark, tmp_path)})
+
+    if capture == "intervals":
+        with pytest.raises(SourceChangedError, match=r"part-.* is gone, after batch"):
+            prov.backward("bills", {"meter": "a"})
+        return
+    why = prov.backward("bills", {"meter": "a"})
+    assert (len(why.rows), why.complete) == (0, False)
+    assert "is gone" in why.gaps[0].reason
+
+
+def totals(spark: SparkSession, folder: Path) -> clew.TracedFrame:
+    readings = clew.trace(spark.read.parquet(str(folder / "in")), "readings")
+    return readings.groupBy("meter").agg(F.sum("kwh").alias("kwh"))
+
+
+@pytest.mark.parametrize("capture", ["intervals", "keys"])
+def test_files_that_came_to_a_batch_source_later_are_left_out(
+    spark: SparkSession, tmp_path: Path, capture: Any
+) -> None:
+    write_batches(tmp_path / "in", READINGS, [[reading(1, "12:00:00", 10)]])
+    writer = totals(spark, tmp_path).write.provenance(str(tmp_path / "prov"), capture=capture)
+    writer.parquet(str(tmp_path / "sums"))
+    write_batches(tmp_path / "in", READINGS, [[reading(2, "12:00:00", 20)]])
+
+    prov = clew.open(tmp_path / "prov", pipelines={"sums": totals(spark, tmp_path)})
+
+    assert [row["rid"] for row in prov.backward("sums", {"meter": "a"}).rows] == [1]
+    assert prov.replay("sums").same
+
+
+@pytest.mark.parametrize("capture", ["sets", "pointers", "intervals", "keys"])
+def test_a_batch_source_that_was_rewritten_is_not_replayed(
+    spark: SparkSession, tmp_path: Path, capture: Any
+) -> None:
+    write_batches(tmp_path / "in", READINGS, [[reading(1, "12:00:00", 10)]])
+    frame = totals(spark, tmp_path)
+    writer = frame.write.provenance(str(tmp_path / "prov"), capture=capture)
+    writer.parquet(str(tmp_path / "sums"))
+    write_batches(tmp_path / "other", READINGS, [[reading(2, "12:00:00", 20)]])
+    shutil.copy(tmp_path / "other" / "00000.parquet", tmp_path / "in" / "00000.parquet")
+    prov = clew.open(tmp_path / "prov")
+
+    with pytest.raises(SourceChangedError, match=r"00000.parquet was rewritten"):
+        prov.replay("sums")
+    if capture in ("intervals", "keys"):
+        with pytest.raises(SourceChangedError, match=r"00000.parquet was rewritten"):
+            prov.backward("sums", {"meter": "a"})
+    else:
+        assert [row["rid"] for row in prov.backward("sums", {"meter": "a"}).rows] == [1]
+
+
+def test_rows_in_memory_are_compared_when_another_frame_stands_for_them(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    def frame(price: int) -> clew.TracedFrame:
+        rates = spark.createDataFrame([("a", price)], "meter string, price int")
+        return clew.trace(rates, "rates", id=["meter"]).groupBy("meter").agg(F.max("price"))
+
+    writer = frame(1).write.provenance(str(tmp_path / "prov"), capture="intervals")
+    writer.parquet(str(tmp_path / "best"))
+    other = clew.open(tmp_path / "prov", pipelines={"best": frame(2)})
+    same = clew.open(tmp_path / "prov", pipelines={"best": frame(1)})
+
+    with pytest.raises(SourceChangedError, match="`rates` holds other rows"):
+        other.backward("best", {"meter": "a"})
+    assert [row["price"] for row in same.backward("best", {"meter": "a"}).rows] == [1]

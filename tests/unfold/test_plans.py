@@ -6,17 +6,19 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 import clew
 from clew.capture.intervals import INTERVALS
-from clew.capture.pointers import PointersCapture
+from clew.capture.pointers import GROUP_A, PointersCapture
 from clew.graph.columns import is_hidden
 from clew.graph.node import interpret
 from clew.graph.plan import explain
 from clew.operators.aggregate import Aggregate
 from clew.testing import keyed, read_batches, write_batches
+from clew.unfold.levels import join_groups
 from frames import READINGS, READINGS_DDL, at
 
 if TYPE_CHECKING:
@@ -123,3 +125,33 @@ def test_a_window_over_a_time_that_was_changed_carries_the_span(stream: DataFram
         operator = frame.groupBy(over, "meter").count().node.operator
         assert isinstance(operator, Aggregate)
         assert operator.within == (0 if is_within else None), what
+
+
+@pytest.mark.parametrize("capture", [PointersCapture(), INTERVALS], ids=["pointers", "intervals"])
+def test_a_row_that_a_filter_drops_gets_no_id(stream: DataFrame, capture: Capture) -> None:
+    readings = clew.trace(stream, "readings", event_time="ts")
+    kept = readings.withWatermark("ts", "5 seconds").filter("unix_seconds(ts) % 3600 < 60")
+
+    plan = physical(interpret(keyed(kept), capture).df)
+
+    # What stands above in a plan is computed later.
+    assert 0 <= plan.index("sha2(") < plan.index("Filter") < plan.index("EventTimeWatermark")
+
+
+def test_texts_are_digested_for_the_groups_that_are_wanted_only(spark: SparkSession) -> None:
+    rows = spark.createDataFrame([(n, f"meter {n % 7}") for n in range(50)], "n int, meter string")
+    counted = clew.trace(rows, "readings", id=["n"]).groupBy("meter").count()
+    capture = PointersCapture(contents=True)
+    interpret(keyed(counted), capture, check=False)
+    [level] = capture.levels.values()
+    assert isinstance(level.second, Column)
+
+    a, b = level.rows.select(GROUP_A, level.second.alias("b")).head() or (0, 0)
+    wanted = spark.createDataFrame([(a, b), (a, b + 1)], "_clew_w_a long, _clew_w_b long")
+    found = join_groups(level, wanted, is_small=True)
+
+    join = next(line for line in physical(found).splitlines() if "BroadcastHashJoin" in line)
+    keys, _, condition = join.partition("BuildRight")
+    assert "sha2(" not in keys
+    assert "sha2(" in condition
+    assert found.count() == join_groups(level, wanted, is_small=False).count() in (7, 8)

@@ -82,11 +82,19 @@ class Level:
     """The rows that an aggregation gathered, each with its group's id and its own pointers.
 
     A row stands there once for each group that it is in; `overlaps` tells if there may be several.
+
+    Attributes:
+        rows: The rows, with the first half of their group's id as `GROUP_A`.
+        annotation: What they point at.
+        overlaps: A row may be in several groups.
+        second: The second half of the group's id. It is no column of `rows`: texts go through
+            SHA-256 for it, which only rows whose first half is wanted are worth.
     """
 
     rows: DataFrame
     annotation: Pointers
-    overlaps: bool = True
+    overlaps: bool
+    second: Column
 
 
 def pointer(number: int, part: str) -> str:
@@ -312,13 +320,13 @@ def _apart(annotation: Pointers) -> dict[str, Column]:
 
 def _level(members: Members, annotation: Pointers) -> Level:
     a, b = identify(members.keys)
-    rows = members.rows.withColumns({GROUP_A: a, GROUP_B: b})
+    rows = members.rows.withColumn(GROUP_A, a)
     if members.session is not None:
         ends = {SESSION_FROM: "start", SESSION_TO: "end"}
         rows = rows.withColumns(
             {c: F.expr(f"unix_micros({members.session}.`{end}`)") for c, end in ends.items()}
         )
-    return Level(rows, annotation, members.overlaps)
+    return Level(rows, annotation, members.overlaps, b)
 
 
 def _listed(rows: DataFrame, ids: Move, packed: str, bare: Pointers) -> Level:
@@ -328,7 +336,8 @@ def _listed(rows: DataFrame, ids: Move, packed: str, bare: Pointers) -> Level:
     group = [named(ID_A).alias(GROUP_A), named(ID_B).alias(GROUP_B)]
     each = made.select(*group, F.explode(named(packed)).alias(_ONE))
     read = each.withColumn(_ONE, F.from_json(named(_ONE), kind, JSON))
-    return Level(read.select(GROUP_A, GROUP_B, f"{_ONE}.*"), bare)
+    rows = read.select(GROUP_A, GROUP_B, f"{_ONE}.*")
+    return Level(rows, bare, overlaps=True, second=named(GROUP_B))
 
 
 def _bare(annotation: Annotation) -> Pointers:

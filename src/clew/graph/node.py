@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-    from clew.capture.algebra import Annotation, Capture
+    from clew.capture.algebra import Annotation, Capture, Move
     from clew.graph.mask import Mask
     from clew.graph.secret import Secret
     from clew.model import Exactness
@@ -40,12 +40,14 @@ class Annotated:
         annotation: Which hidden columns hold the annotation, and what they mean.
         references: Hidden copies of columns that the user refers to as `frame["column"]`.
         alias: The name that the user gave the frame, if it is still in force.
+        pending: What computes the annotation, while it is not among the columns yet.
     """
 
     df: DataFrame
     annotation: Annotation
     references: tuple[str, ...] = ()
     alias: str | None = None
+    pending: Move | None = None
 
     @property
     def hidden(self) -> tuple[str, ...]:
@@ -55,6 +57,12 @@ class Annotated:
     def with_df(self, df: DataFrame) -> Annotated:
         """Return a copy with other rows under the same annotation."""
         return replace(self, df=df)
+
+    def settled(self) -> Annotated:
+        """Return a copy with the annotation among the columns."""
+        if self.pending is None:
+            return self
+        return replace(self, df=self.pending.apply(self.df, ()), pending=None)
 
 
 class Operator(Protocol):
@@ -118,7 +126,7 @@ class Node:
             self._plain.clear()
             inputs = [each.plain for each in self.inputs]
             with at_hand():
-                built = self.operator.annotate(inputs, OFF)
+                built = self.operator.annotate(inputs, OFF).settled()
             self._plain[taken] = _with_references(self, built)
         return self._plain[taken]
 
@@ -156,10 +164,12 @@ def interpret(
     with hashing_with(secret_of(node) or capture.secret), masking_with(mask_of(node)):
         for each in node.walk():
             inputs = [built[i.id] for i in each.inputs]
+            if not getattr(each.operator, "goes_before_ids", False):
+                inputs = [one.settled() for one in inputs]
             capture.enter(each.id)
             made = _with_references(each, each.operator.annotate(inputs, capture))
-            built[each.id] = made if after is None else after(each, made)
-    out = built[node.id]
+            built[each.id] = made if after is None else after(each, made.settled())
+    out = built[node.id].settled()
     if check and user_columns(out.df) != node.columns:
         msg = f"traced columns {user_columns(out.df)} are not those of the query, {node.columns}"
         raise GraphError(msg)

@@ -32,6 +32,9 @@ _VERBS = frozenset(
     }
 )
 
+_BEFORE_IDS = frozenset({"filter", "dropna", "withWatermark"})
+"""Verbs that leave a source's hidden columns at hand, so that fewer rows need an id."""
+
 
 @dataclass(frozen=True, slots=True)
 class Keep:
@@ -59,6 +62,11 @@ class Keep:
     @property
     def label(self) -> str:
         return ", ".join(shown(arg) for arg in self.args)
+
+    @property
+    def goes_before_ids(self) -> bool:
+        """Whether rows may get the ids of their source behind the step."""
+        return self.verb in _BEFORE_IDS
 
     def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
         [source] = inputs

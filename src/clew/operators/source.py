@@ -1,4 +1,8 @@
-"""Where rows come in: a source row stands for itself."""
+"""Where rows come in: a source row stands for itself.
+
+Its id is computed behind the filters that follow: the path of a file goes through SHA-256, and
+Spark moves no filter on the event time below its watermark.
+"""
 
 from __future__ import annotations
 
@@ -39,4 +43,4 @@ class Source:
 
     def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
         move = capture.at_source(self.origin)
-        return Annotated(move.apply(self.df, ()), move.annotation)
+        return Annotated(self.df, move.annotation, pending=move)

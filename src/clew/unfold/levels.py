@@ -42,7 +42,6 @@ SINK_A = "sink_a"
 SINK_B = "sink_b"
 _BROADCAST_ROWS = 500_000
 _FEW = 50_000
-_SAME_GROUP = f"{GROUP_A} = _clew_w_a AND {GROUP_B} = _clew_w_b"
 # A session's rows are those whose own session, from their time to the end of the gap, lies in it.
 _IN_SESSION = f"{SESSION_FROM} >= _clew_w_from AND {SESSION_TO} <= _clew_w_to"
 
@@ -98,6 +97,26 @@ def pointers_of(node: Node) -> Pointers:
     annotation = interpret(node, PointersCapture()).annotation
     assert isinstance(annotation, Pointers)
     return annotation
+
+
+def join_groups(level: Level, wanted: DataFrame, *, is_small: bool) -> DataFrame:
+    """Join the rows of a level with the groups that are wanted.
+
+    Where those are few, the first half of the id finds them: one number, for which Spark has a map
+    of its own. The second half is compared behind it, and as no equality that Spark could see, or
+    it would be computed for all rows first.
+
+    Args:
+        level: The rows.
+        wanted: The groups: `_clew_w_a`, `_clew_w_b`, and what is to be known of them.
+        is_small: They are few enough to be handed to every task.
+    """
+    first = named(GROUP_A) == named("_clew_w_a")
+    if is_small:
+        second = level.second.bitwiseXOR(named("_clew_w_b")) == F.lit(0)
+        return level.rows.join(F.broadcast(wanted), first & second)
+    rows = level.rows.withColumn(GROUP_B, level.second)
+    return rows.join(wanted, first & (named(GROUP_B) == named("_clew_w_b")))
 
 
 class Unfolding:
@@ -183,9 +202,8 @@ class Unfolding:
             counting = self._counter.submit(self._counted, wanted, rows, several=several)
             level = self._level(slot.target)  # planned while the groups are computed
             wanted, count = counting.result()
-            wanted = F.broadcast(wanted) if count <= _BROADCAST_ROWS else wanted
-            same = _SAME_GROUP if slot.kind == "group" else f"{_SAME_GROUP} AND {_IN_SESSION}"
-            joined = level.rows.join(wanted, F.expr(same))
+            joined = join_groups(level, wanted, is_small=count <= _BROADCAST_ROWS)
+            joined = joined.filter(_IN_SESSION) if slot.kind == "session" else joined
             repeats = several and (level.overlaps or (not rows.depth and count <= _FEW))
             below = _Rows(joined, level.annotation, count, repeats, rows.depth + 1)
             self._follow(below, paths)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -18,7 +19,8 @@ from clew.graph.node import interpret
 from clew.graph.plan import explain
 from clew.operators.aggregate import Aggregate
 from clew.testing import keyed, read_batches, write_batches
-from clew.unfold.levels import join_groups
+from clew.unfold.levels import Unfolding, join_groups
+from clew.unfold.tables import Tables
 from frames import READINGS, READINGS_DDL, at
 
 if TYPE_CHECKING:
@@ -155,3 +157,51 @@ def test_texts_are_digested_for_the_groups_that_are_wanted_only(spark: SparkSess
     assert "sha2(" not in keys
     assert "sha2(" in condition
     assert found.count() == join_groups(level, wanted, is_small=False).count() in (7, 8)
+
+
+def test_paths_are_digested_for_the_rows_that_are_wanted_only(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = [{"rid": n, "ts": at("12:00:00"), "meter": f"m{n % 3}", "kwh": n} for n in range(9)]
+    write_batches(tmp_path / "in", READINGS, [rows])
+    readings = clew.trace(spark.read.parquet(str(tmp_path / "in")), "readings")
+    counted = readings.groupBy("meter").count()
+    capture = PointersCapture(contents=True)
+    node = keyed(counted)
+    interpret(node, capture, check=False)
+    [level] = capture.levels.values()
+
+    a, b = level.rows.select(GROUP_A, level.second.alias("b")).head() or (0, 0)
+    wanted = spark.createDataFrame([(a, b)], "_clew_w_a long, _clew_w_b long")
+    found = join_groups(level, wanted, is_small=True).select("_clew_a", "_clew_b")
+
+    above, _, join = physical(found).partition("BroadcastHashJoin")
+    assert "sha2(" in above
+    assert "sha2(" not in join.partition("\n")[2]
+    ids = {(each["_clew_a"], each["_clew_b"]) for each in found.collect()}
+    sources = interpret(node.inputs[0], PointersCapture(), check=False).df
+    known = {(each["_clew_a"], each["_clew_b"]) for each in sources.collect()}
+    assert len(ids) == 3
+    assert ids <= known
+
+
+def test_rows_are_chosen_by_their_numbers_before_paths_are_digested(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = [[{"rid": n, "ts": at("12:00:00"), "meter": "m", "kwh": n}] * 3 for n in range(3)]
+    write_batches(tmp_path / "in", READINGS, rows)
+    readings = clew.trace(spark.read.parquet(str(tmp_path / "in")), "readings")
+    unfolding = Unfolding(Tables(keyed(readings)))
+    every = unfolding.rows_of("readings").select("a", "b").toArrow()
+    wanted = every.filter(pc.equal(every["b"], 1)).slice(0, 2)
+
+    found = unfolding.rows_with("readings", wanted)
+
+    above, semi, below = physical(found).partition("LeftSemi")
+    assert "sha2(" in above
+    assert semi
+    assert "sha2(" not in below
+    got = found.select("a", "b", "content.row.kwh").toArrow()
+    assert sorted(got.select(["a", "b"]).to_pylist(), key=str) == sorted(
+        wanted.to_pylist(), key=str
+    )

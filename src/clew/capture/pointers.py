@@ -16,7 +16,7 @@ then holds the rows of each group, with what was in them (`contents=True`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from pyspark.sql import functions as F
@@ -25,10 +25,10 @@ from pyspark.sql import types as T
 from clew.capture.algebra import Annotation, Gathering, Move, left, right
 from clew.capture.intervals import IntervalsCapture, Spans
 from clew.capture.sets import content, time_of
-from clew.graph.columns import ID_A, ID_B, JSON, identify, named
+from clew.graph.columns import ID_A, ID_B, JSON, identify, named, segment_hash
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame
 
@@ -51,10 +51,12 @@ class Slot:
         kind: One row of a source or a named frame, the rows of one group, or those of one session
             of a group.
         target: The source's or frame's name, or the group's level.
+        by_segment: The first half of the row's id is the hash of its segment's name.
     """
 
     kind: Literal["row", "group", "session"]
     target: str
+    by_segment: bool = False
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -89,12 +91,15 @@ class Level:
         overlaps: A row may be in several groups.
         second: The second half of the group's id. It is no column of `rows`: texts go through
             SHA-256 for it, which only rows whose first half is wanted are worth.
+        behind: Hidden columns of `annotation` that are no columns of `rows` either, for the same
+            reason, and how they are computed from those.
     """
 
     rows: DataFrame
     annotation: Pointers
     overlaps: bool
     second: Column
+    behind: Mapping[str, Column] = field(default_factory=dict)
 
 
 def pointer(number: int, part: str) -> str:
@@ -132,7 +137,8 @@ class PointersCapture(IntervalsCapture):
         plain = super().at_source(origin)
         _, _, segment = origin.columns()
         whole = [0] if self._contents else []
-        after = _pointers(plain.annotation, (Slot("row", origin.name),), [0], whole)
+        slot = Slot("row", origin.name, origin.identity.by_segment)
+        after = _pointers(plain.annotation, (slot,), [0], whole)
         if not whole:
             return Move(after, plain.steps)
         users = [(f.name, f.dataType) for f in origin.schema.fields]
@@ -326,7 +332,22 @@ def _level(members: Members, annotation: Pointers) -> Level:
         rows = rows.withColumns(
             {c: F.expr(f"unix_micros({members.session}.`{end}`)") for c, end in ends.items()}
         )
-    return Level(rows, annotation, members.overlaps, b)
+    behind = _behind(annotation)
+    return Level(rows.drop(*behind), annotation, members.overlaps, b, behind)
+
+
+def _behind(annotation: Pointers) -> dict[str, Column]:
+    """Say which columns can wait until it is known which rows are wanted.
+
+    The name of a segment, mostly the path of a file, comes along with what is kept of a row that
+    is still a source row; so its hash, by SHA-256, need not be computed for every row.
+    """
+    if annotation.own != {0} or annotation.whole != {0} or len(annotation.slots) != 1:
+        return {}
+    [slot] = annotation.slots
+    if not slot.by_segment:
+        return {}
+    return {ID_A: F.expr(segment_hash(f"{carried(0)}.segment"))}
 
 
 def _listed(rows: DataFrame, ids: Move, packed: str, bare: Pointers) -> Level:

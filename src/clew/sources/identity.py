@@ -42,6 +42,8 @@ class Identity(ABC):
     unique: ClassVar[bool] = True
     by_segment: ClassVar[bool] = False
     """The first half of the id is `segment_hash` of the segment's readable name."""
+    number: ClassVar[str | None] = None
+    """The row's number in its segment, as SQL, if that is the second half of the id."""
 
     @abstractmethod
     def columns(self, schema: StructType) -> tuple[str, str, str]:
@@ -69,10 +71,11 @@ class KafkaIdentity(Identity):
     segment = "topic-partition"
     position = "offset"
     by_segment = True
+    number = "`offset`"
 
     def columns(self, schema: StructType) -> tuple[str, str, str]:
         part = "concat_ws('-', topic, `partition`)"
-        return segment_hash(part), "`offset`", part
+        return segment_hash(part), self.number, part
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +86,11 @@ class ParquetIdentity(Identity):
     segment = "file"
     position = "row_index"
     by_segment = True
+    number = "_metadata.row_index"
 
     def columns(self, schema: StructType) -> tuple[str, str, str]:
         path = file_path()
-        return segment_hash(path), "_metadata.row_index", path
+        return segment_hash(path), self.number, path
 
 
 @dataclass(frozen=True, slots=True)

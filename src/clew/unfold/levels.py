@@ -9,7 +9,7 @@ once for each aggregation that reads it.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -27,12 +27,13 @@ from clew.capture.pointers import (
     part_of,
 )
 from clew.graph.columns import ID_A, ID_B, named
-from clew.graph.node import interpret
+from clew.graph.node import interpret, rebuilt
 from clew.operators.named import Named
 from clew.operators.source import Source
 from clew.store.collect import few_rows
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from clew.graph.node import Node
@@ -42,6 +43,7 @@ SINK_A = "sink_a"
 SINK_B = "sink_b"
 _BROADCAST_ROWS = 500_000
 _FEW = 50_000
+_PLACE = "_clew_place"
 # A session's rows are those whose own session, from their time to the end of the gap, lies in it.
 _IN_SESSION = f"{SESSION_FROM} >= _clew_w_from AND {SESSION_TO} <= _clew_w_to"
 
@@ -114,9 +116,11 @@ def join_groups(level: Level, wanted: DataFrame, *, is_small: bool) -> DataFrame
     first = named(GROUP_A) == named("_clew_w_a")
     if is_small:
         second = level.second.bitwiseXOR(named("_clew_w_b")) == F.lit(0)
-        return level.rows.join(F.broadcast(wanted), first & second)
-    rows = level.rows.withColumn(GROUP_B, level.second)
-    return rows.join(wanted, first & (named(GROUP_B) == named("_clew_w_b")))
+        joined = level.rows.join(F.broadcast(wanted), first & second)
+    else:
+        rows = level.rows.withColumn(GROUP_B, level.second)
+        joined = rows.join(wanted, first & (named(GROUP_B) == named("_clew_w_b")))
+    return joined.withColumns(dict(level.behind)) if level.behind else joined
 
 
 class Unfolding:
@@ -242,10 +246,32 @@ class Unfolding:
     def _over(self, capture: PointersCapture) -> WithoutLate:
         return WithoutLate(capture, self._tables.late)
 
+    def rows_with(self, source: str, ids: pa.Table) -> DataFrame:
+        """Return the rows of a source or named frame that have one of some ids.
+
+        Args:
+            source: The source or named frame.
+            ids: The ids `a`, `b`, each once, and few.
+        """
+        node = self._node_of(source)
+        operator, spark = node.operator, self._tables.node.plain.df.sparkSession
+        number = operator.origin.identity.number if isinstance(operator, Source) else None
+        if isinstance(operator, Source) and number is not None:
+            # The path behind `a` goes through SHA-256, so `b` chooses the rows for which it does.
+            places = ids.select(["b"]).group_by("b").aggregate([]).rename_columns([_PLACE])
+            chosen = F.broadcast(spark.createDataFrame(places))
+            df = operator.df.join(chosen, F.expr(f"{number} = {_PLACE}"), "leftsemi")
+            node = rebuilt(node, {node.id: replace(operator, df=df)})
+        return self._contents(node, source).join(
+            F.broadcast(spark.createDataFrame(ids)), ["a", "b"]
+        )
+
     def rows_of(self, source: str) -> DataFrame:
         """Return the rows of a source or named frame: `a`, `b` and `content`."""
-        capture = self._over(PointersCapture(contents=True))
-        built = interpret(self._node_of(source), capture, check=False)
+        return self._contents(self._node_of(source), source)
+
+    def _contents(self, node: Node, source: str) -> DataFrame:
+        built = interpret(node, self._over(PointersCapture(contents=True)), check=False)
         assert isinstance(built.annotation, Pointers)
         slot = [each.target for each in built.annotation.slots].index(source)
         return built.df.selectExpr(f"{ID_A} AS a", f"{ID_B} AS b", f"{carried(slot)} AS content")

@@ -443,8 +443,7 @@ class Stage:
         total, ids = split_ends(draft, place.sink, found.source, place.edges)
         if place.rows is None:
             return total
-        wanted = F.broadcast(self.spark.createDataFrame(ids))
-        contents = unfolding.rows_of(found.source).join(wanted, ["a", "b"])
+        contents = unfolding.rows_with(found.source, ids)
         put_rows(_apart(contents), place.rows, few=ids.num_rows <= _FEW_EDGES)
         return total
 

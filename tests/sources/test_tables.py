@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 import clew
 from clew.exceptions import SourceChangedError
 from clew.testing import read_batches, run_stream, write_batches
+from clew.unfold.held import rows_digest
 from frames import READINGS, READINGS_DDL, at
 
 if TYPE_CHECKING:
@@ -166,3 +167,12 @@ def test_rows_in_memory_are_compared_when_another_frame_stands_for_them(
     with pytest.raises(SourceChangedError, match="`rates` holds other rows"):
         other.backward("best", {"meter": "a"})
     assert [row["price"] for row in same.backward("best", {"meter": "a"}).rows] == [1]
+
+
+@pytest.mark.parametrize("kind", ["timestamp", "timestamp_ntz"])
+def test_rows_in_memory_are_told_apart_by_a_microsecond(spark: SparkSession, kind: str) -> None:
+    one, other = (
+        rows_digest(spark.sql(f"SELECT {kind} '2026-01-01 12:00:00.00000{last}' AS at"))
+        for last in (1, 2)
+    )
+    assert one != other

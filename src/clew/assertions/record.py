@@ -191,7 +191,7 @@ class Recorder:
         assert batches.arrivals is not None
         known = batches.arrivals.states
         states = {path: known[path] for path in files if path in known}
-        refuse_changed(states, batches.arrivals.files)
+        refuse_changed(self._spark, states, batches.arrivals.files)
         rows, copies = 0, []
         for number, (path, a) in enumerate(self._segments(files)):
             target = folder / f"copy-{number}.parquet"
@@ -199,7 +199,7 @@ class Recorder:
             shutil.copyfile(local_path(path), target)
             rows += _rows_in(target)
             copies.append(Copied(str(target.relative_to(self.root)), a, path))
-        refuse_changed(states, batches.arrivals.files)
+        refuse_changed(self._spark, states, batches.arrivals.files)
         return Kept(rows, copies=copies)
 
     def _segments(self, paths: Sequence[str]) -> Iterator[tuple[str, int]]:

@@ -32,7 +32,11 @@ ID_B = "_clew_b"
 WATERMARK = "spark.watermarkDelayMs"
 """The mark in a column's metadata by which Spark knows the event time that a watermark is on."""
 
-JSON = {"timestampFormat": "yyyy-MM-dd HH:mm:ss.SSSSSSXXX", "ignoreNullFields": "false"}
+JSON = {
+    "timestampFormat": "yyyy-MM-dd HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd HH:mm:ss.SSSSSS",
+    "ignoreNullFields": "false",
+}
 """How values are written as JSON so that nothing is lost: microseconds and nulls stay."""
 
 _REFERENCE = re.compile(r"_clew_ref_(\d+)_(\d+)")

@@ -14,11 +14,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
 
 from clew.graph.plan import explain
 from clew.sources.identity import KafkaIdentity, offers_file
 from clew.sources.origins import origins_of
+from clew.sources.state import literal_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 _FORMAT = re.compile(r"^\+- UnresolvedDataSource format: (\w+), isStreaming: true", re.MULTILINE)
 _FOLDER = re.compile(r"^StreamingRelation FileSource\[(.+?)\], \[", re.MULTILINE)
-_PATTERN = re.compile(r"([\[\]{}*?\\])")
 _PLAIN_FORMATS = ("parquet", "orc")
 
 
@@ -71,7 +70,7 @@ class Again:
         reader = like.sparkSession.read.schema(schema).format(self.form)
         if files is None:
             return reader.load(self.folder)
-        return reader.option("basePath", self.folder).load([_literal(each) for each in files])
+        return reader.option("basePath", self.folder).load([literal_path(each) for each in files])
 
     def read_topics(
         self, like: DataFrame, ends: Mapping[tuple[str, int], int], since_ms: int | None
@@ -95,18 +94,6 @@ class Again:
             reader = reader.option("startingTimestamp", str(max(0, since_ms)))
             reader = reader.option("startingOffsetsByTimestampStrategy", "latest")
         return reader.option("endingOffsets", json.dumps(until)).load()
-
-
-def _literal(path: str) -> str:
-    """Spell a file's path so that Spark's reader takes it as it is.
-
-    Spark writes down paths percent-encoded and reads them as patterns.
-
-    Examples:
-        >>> _literal("file:/data/stream%205/a.parquet")
-        'file:/data/stream 5/a.parquet'
-    """
-    return _PATTERN.sub(r"\\\1", unquote(path))
 
 
 def read_again(

@@ -2,24 +2,33 @@
 
 A commit names each file with its length, the time of its last change as Spark's source log has it,
 and the time at which the file system last touched its entry, which nobody can set back. Whatever
-reads the files again compares: a file that differs is not what the batch read.
+reads the files again compares: a file that differs is not what the batch read. Files on other
+machines are looked at through Spark, which tells their length and the time of their last change.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as F
+
 from clew.exceptions import SourceChangedError
+from clew.graph.text import quiet
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
+
+    from pyspark.sql import SparkSession
 
 _LOG = "logOffset"
+_PATTERN = re.compile(r"([\[\]{}*?\\])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +83,46 @@ def state_now(path: str) -> FileState | None:
     return FileState(stat.st_size, stat.st_mtime_ns // 1_000_000, stat.st_ctime_ns)
 
 
-def find_change(path: str, before: FileState) -> str | None:
+def literal_path(path: str) -> str:
+    """Spell a file's path so that Spark's reader takes it as it is.
+
+    Spark writes down paths percent-encoded and reads them as patterns.
+
+    Examples:
+        >>> literal_path("file:/data/stream%205/a.parquet")
+        'file:/data/stream 5/a.parquet'
+    """
+    return _PATTERN.sub(r"\\\1", unquote(path))
+
+
+def states_elsewhere(spark: SparkSession, paths: Collection[str]) -> dict[str, FileState]:
+    """Look at the files that are not on this machine; those that are gone are left out."""
+    wanted = sorted(path for path in paths if not is_local(path))
+    if not wanted:
+        return {}
+    try:
+        with quiet():
+            return _listed(spark, wanted)
+    except AnalysisException:
+        # Spark names one file that is gone and lists none of the others.
+        middle = len(wanted) // 2
+        parts = (wanted[:middle], wanted[middle:]) if middle else ()
+        return {path: now for part in parts for path, now in states_elsewhere(spark, part).items()}
+
+
+def _listed(spark: SparkSession, paths: Sequence[str]) -> dict[str, FileState]:
+    # Of this format Spark opens no file unless its content is asked for. Partitions are not
+    # guessed: files of several tables may be among them.
+    reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
+    names = ("file_path", "file_size", "file_modification_time")
+    path, size, modified = (F.col(f"_metadata.{name}") for name in names)
+    files = reader.load([literal_path(each) for each in paths])
+    rows = files.select(path, size, F.unix_millis(modified)).collect()
+    return {str(path): FileState(size, modified_ms) for path, size, modified_ms in rows}
+
+
+def find_change(before: FileState, now: FileState | None) -> str | None:
     """Say what has become of a file since a batch read it; None if it is as it was."""
-    if not is_local(path):
-        return None
-    now = state_now(path)
     if now is None:
         return "is gone"
     pairs = (
@@ -88,27 +132,38 @@ def find_change(path: str, before: FileState) -> str | None:
     )
     if all(old is None or old == new for old, new in pairs):
         return None
-    at = dt.datetime.fromtimestamp((now.changed_ns or 0) / 1e9, dt.timezone.utc)
+    seconds = (now.modified_ms or 0) / 1e3 if now.changed_ns is None else now.changed_ns / 1e9
+    at = dt.datetime.fromtimestamp(seconds, dt.timezone.utc)
     return f"was rewritten or replaced at {at:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def refuse_changed(states: Mapping[str, FileState], batches: Mapping[str, int]) -> None:
+def refuse_changed(
+    spark: SparkSession, states: Mapping[str, FileState], batches: Mapping[str, int]
+) -> None:
     """Refuse to take files for those that batches read if they are others by now.
 
     Args:
+        spark: The session to look with at files on other machines.
         states: The files, as the batches found them.
         batches: The batch that read each file, where it is known.
 
     Raises:
         SourceChangedError: One of them has changed.
     """
-    for path, before in sorted(states.items()):
-        change = find_change(path, before)
+    compared = {path: state for path, state in states.items() if is_local(path) or _is_known(state)}
+    elsewhere = states_elsewhere(spark, compared)
+    for path, before in sorted(compared.items()):
+        now = state_now(path) if is_local(path) else elsewhere.get(path)
+        change = find_change(before, now)
         if change is not None:
             name = unquote(path).rsplit("/", 1)[-1]
             by = f", after batch {batches[path]} had read it" if path in batches else ""
             what = f"{name} {change}{by}"
             raise SourceChangedError(what)
+
+
+def _is_known(state: FileState) -> bool:
+    return state.length is not None or state.modified_ms is not None
 
 
 def files_of_batch(checkpoint: str, batch: int) -> dict[str, FileState]:

@@ -19,7 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from clew.exceptions import SourceChangedError
-from clew.graph.columns import quote
+from clew.graph.columns import JSON, quote
 from clew.graph.text import quiet
 from clew.operators.source import Source
 from clew.sources.again import Again
@@ -32,6 +32,7 @@ from clew.sources.state import (
     refuse_changed,
     state_from,
     state_now,
+    states_elsewhere,
 )
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ if TYPE_CHECKING:
     from clew.graph.node import Node
 
 Noted = dict[str, Any]
-"""`files`: the state of each; or `many`: how many, and a digest of that; or `rows`: a digest."""
+"""`files`: the state of each, at first of those `elsewhere` only; or `many`: how many, and a digest
+of that; or `rows`: a digest."""
 
 _NOT_LOOKED_AT = "not looked at"
 """Of rows in memory that nothing was to be computed from again: their owner vouches for them."""
@@ -153,12 +155,12 @@ def as_it_was(df: DataFrame, name: str, noted: Noted | None, batch: int) -> Data
         return df
     here = _files(df)
     if "many" in noted:
-        if _summary(_look(here)) != noted["many"]:
+        if _summary(_look(here, states_elsewhere(df.sparkSession, here))) != noted["many"]:
             what = f"files of `{name}` were added, removed or rewritten after batch {batch}"
             raise SourceChangedError(what)
         return df
     before = states_in(noted)
-    refuse_changed(before, dict.fromkeys(before, batch))
+    refuse_changed(df.sparkSession, before, dict.fromkeys(before, batch))
     gone, more = sorted(before.keys() - set(here)), sorted(set(here) - before.keys())
     if gone:
         what = f"{gone[0].rsplit('/', 1)[-1]}, which batch {batch} read, is not in `{name}` at hand"
@@ -190,7 +192,7 @@ def rows_digest(df: DataFrame) -> str | None:
 
 def _digest(df: DataFrame) -> str:
     # As text, since Spark does not hash every type.
-    row = F.to_json(F.struct(*[F.col(quote(c)) for c in df.columns]), {"ignoreNullFields": "false"})
+    row = F.to_json(F.struct(*[F.col(quote(c)) for c in df.columns]), JSON)
     # Two hashes and sums, not an exclusive or: rows that are there twice must count.
     hashes = df.select(F.xxhash64(row).alias("one"), F.xxhash64(F.lit(1), row).alias("other"))
     sums = [F.sum(F.col(name).cast("decimal(38,0)")) for name in hashes.columns]
@@ -211,7 +213,9 @@ def _made_of(df: DataFrame, *, again: bool) -> Noted | None:
     if kind == "files":
         files = _files(df)
         if files:
-            return {"files": files}
+            # Once: to ask other machines at each batch would take longer than many a batch.
+            elsewhere = states_elsewhere(df.sparkSession, files) if again else {}
+            return {"files": files, "elsewhere": elsewhere}
         # A frame that Spark holds in memory does not say its files.
     if kind == "unknown":
         return None
@@ -221,7 +225,7 @@ def _made_of(df: DataFrame, *, again: bool) -> Noted | None:
 def _noted(said: Noted) -> Noted:
     if "files" not in said:
         return said
-    states = _look(said["files"])
+    states = _look(said["files"], said["elsewhere"])
     return {"many": _summary(states)} if len(states) > _MANY else {"files": states}
 
 
@@ -229,10 +233,10 @@ def _files(df: DataFrame) -> list[str]:
     return sorted({normal_path(path) for path in df.inputFiles()})
 
 
-def _look(files: Iterable[str]) -> dict[str, list[int | None]]:
+def _look(files: Iterable[str], elsewhere: Mapping[str, FileState]) -> dict[str, list[int | None]]:
     found = {}
     for path in files:
-        now = state_now(path) if is_local(path) else None
+        now = state_now(path) if is_local(path) else elsewhere.get(path)
         # A file that is not there has a length that no file has.
         found[path] = list(astuple(now or FileState(-1 if is_local(path) else None, None)))
     return found

@@ -78,7 +78,7 @@ class Tables:
         Raises:
             SourceChangedError: A file has changed, or a topic is another.
         """
-        refuse_changed(self.states, self.batches)
+        refuse_changed(self.node.plain.df.sparkSession, self.states, self.batches)
         for each in self.topics:
             refuse_other_topics(*each)
 
@@ -208,7 +208,8 @@ def _stream(source: Source, cover: Cover, arrivals: Arrivals) -> tuple[DataFrame
     held = {path: _span(path, time, arrivals.states.get(path)) for path in known}
     wanted = [p for p, c in held.items() if c is None or c == () or cover.meets(*c)]
     # Spark reads all files of a table, but of a folder only those that are named.
-    refuse_changed(_states(known if again.table is not None else wanted, arrivals), known)
+    spark = source.df.sparkSession
+    refuse_changed(spark, _states(known if again.table is not None else wanted, arrivals), known)
     if not wanted:
         return again.read(source.df, schema).filter(F.lit(False)), []
     table = again.read(source.df, schema, sorted(wanted) if again.table is None else None)
@@ -217,7 +218,6 @@ def _stream(source: Source, cover: Cover, arrivals: Arrivals) -> tuple[DataFrame
         cover = Cover()
     if again.table is None and not any(_may_be_late(held[p], lates[p]) for p in wanted):
         return _within(table, source, cover), wanted
-    spark = source.df.sparkSession
     kind = T.StructType().add(_PATH, T.StringType()).add(LATE, T.LongType())
     judged = spark.createDataFrame(list(lates.items()), kind)
     # An inner join: a file that no batch of the query has read is not part of the stream.

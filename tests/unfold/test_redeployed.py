@@ -249,3 +249,29 @@ def test_a_row_may_take_part_for_as_long_as_any_version_may_hold_it(place: Place
     with clew.open(str(place.store)) as prov:
         [stream] = [each for each in prov.streams() if each.name == "out"]
     assert stream.bounds["readings"]["micros"] == 3_600_000_000
+
+
+@pytest.mark.parametrize("capture", ["pointers", "intervals"])
+def test_a_pipeline_that_only_looks_like_the_one_that_ran_is_not_taken_for_it(
+    place: Place, capture: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def large(column: str) -> Callable[[Frame], Frame]:
+        # Which columns an unpivot takes is not drawn.
+        def build(readings: Frame) -> Frame:
+            kept = readings.withWatermark("ts", "0 seconds")
+            long = kept.unpivot(["ts"], [column], "what", "last").filter("last > 5")
+            return long.groupBy(F.window("ts", "1 minute")).agg(F.max("last").alias("last"))
+
+        return build
+
+    place.run(large("kwh"), rows((1, "12:00:01", 7), (8, "12:00:02", 1)), capture=capture)
+    place.run(large("kwh"), rows((9, "12:05", 0)), capture=capture)
+    forget_the_process(monkeypatch)
+
+    other = large("rid")(place.source())
+    with (
+        clew.open(str(place.store), pipelines={"out": other}) as prov,
+        pytest.raises(ReplayError, match="not the one that filled"),
+    ):
+        prov.replay("out")
+    assert place.traces(out=other) == {7: ({1}, True)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from clew.exceptions import GraphError
@@ -14,7 +15,14 @@ from clew.graph.text import settled_lambdas, without_origins
 from clew.operators.keep import Keep
 from clew.operators.named import Named
 from clew.operators.source import Source
-from clew.run.stored import digest_of, functions_of, meaning_of, store_pipeline, version_of
+from clew.run.stored import (
+    digest_of,
+    functions_of,
+    meaning_of,
+    same_steps,
+    store_pipeline,
+    version_of,
+)
 from clew.run.trust import sign
 from clew.store.commit import now
 from clew.store.records import worst
@@ -22,6 +30,8 @@ from clew.unfold.bound import bounds, widest
 from clew.unfold.reach import is_stateful
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from clew.graph.node import Node
     from clew.unfold.choose import Choice
 
@@ -97,6 +107,37 @@ def _state(node: Node) -> dict[str, Any]:
 def shape_of(node: Node) -> str:
     """Return a hash of a pipeline's operators, parameters and columns, to tell versions apart."""
     return _shape(node, _graph(node))
+
+
+class Likeness:
+    """Tells whether a pipeline is the one that a store says of a version of a query.
+
+    Args:
+        node: The pipeline.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    def fits(self, said: Mapping[str, Any]) -> bool:
+        """Compare steps, parameters and columns, as far as they can be told apart.
+
+        Args:
+            said: What the store says of the version.
+        """
+        if self._shape != said.get("shape"):
+            return False
+        # A text and a column of its name are drawn alike: what is stored of the steps tells more.
+        # Steps that were rebuilt from there may be spelled otherwise.
+        return self._node.said is not None or same_steps(self._stored, said.get("pipeline"))
+
+    @cached_property
+    def _shape(self) -> str:
+        return shape_of(self._node)
+
+    @cached_property
+    def _stored(self) -> dict[str, Any]:
+        return store_pipeline(self._node)
 
 
 def _shape(node: Node, graph: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from clew.exceptions import ReplayError
 from clew.operators.source import Source
 from clew.operators.through import Through
-from clew.run.describe import shape_of
+from clew.run.describe import Likeness
 from clew.store.commit import read_stream
 from clew.store.versions import said_of, versions_of
 from clew.unfold.around import around
@@ -232,8 +232,8 @@ def _check_same(root: Path, stream: str, node: Node) -> None:
     """Refuse a pipeline that is not the one that ran."""
     said = read_stream(root, stream) or {}
     known = [said_of(said, version) or {} for version in versions_of(said)]
-    ran = {each.get("shape") for each in known} - {None}
-    if ran and shape_of(node) not in ran:
+    ran, likeness = [each for each in known if each.get("shape")], Likeness(node)
+    if ran and not any(likeness.fits(each) for each in ran):
         msg = (
             f"the pipeline at hand is not the one that filled `{stream}`: its operators, "
             "parameters or columns differ, so its results would, too.\n\nHand in the version that "

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 Stored = dict[str, Any]
 VERSION = 2
 
+_NOT_STORED = "not stored"
 _PROCESS = uuid.uuid4().hex
 _CALLED = re.compile(r"(?<![\w`'.])([A-Za-z_]\w*)\(")
 _BUILT_IN = {name.lower() for name in dir(F)} | {"cast", "in", "and", "or", "not", "if", "map"}
@@ -68,7 +69,7 @@ def store_pipeline(node: Node) -> Stored:
                 step = _step(each, registered)
             except NotStorableError as error:
                 unstored.append({"step": number, "why": str(error)})
-                step = {"not stored": str(error)}
+                step = {_NOT_STORED: str(error)}
         steps.append({**step, "referenced": sorted(each.referenced)})
     numbers = {each.id: number for number, each in enumerate(node.walk())}
     return {
@@ -106,6 +107,21 @@ def meaning_of(shape: str, pipeline: Mapping[str, Any], functions: str | None) -
         for name, said in pipeline["sources"].items()
     }
     return _hash([shape, functions, {**pipeline, "sources": sources}])
+
+
+def same_steps(one: Stored, other: Mapping[str, Any] | None) -> bool:
+    """Tell whether two pipelines do the same, wherever they read; functions are not compared.
+
+    Args:
+        one: A pipeline.
+        other: Another, as a store says it; None if the store does not.
+    """
+    if other is None or other.get("version") != VERSION:
+        return True
+    return len(one["steps"]) == len(other["steps"]) and all(
+        mine == theirs or (_NOT_STORED in mine and _NOT_STORED in theirs)
+        for mine, theirs in zip(one["steps"], other["steps"], strict=True)
+    )
 
 
 def _hash(what: object) -> str:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from clew.graph.node import Node
+    from clew.run.describe import Likeness
 
 
 class Versions:
@@ -42,7 +43,7 @@ class Versions:
         self._stream = stream
         self._given = None if given is None else self._bound(given)
         self._trust = trust
-        self._shape: str | None = None
+        self._likeness: Likeness | None = None
         self._rebuilt: dict[str, Node] = {}
 
     @property
@@ -158,11 +159,11 @@ class Versions:
     def _fits(self, said: Mapping[str, Any]) -> bool:
         if self._given is None:
             return False
-        from clew.run.describe import shape_of
+        from clew.run.describe import Likeness
 
-        if self._shape is None:
-            self._shape = shape_of(self._given)
-        return self._shape == said.get("shape")
+        if self._likeness is None:
+            self._likeness = Likeness(self._given)
+        return self._likeness.fits(said)
 
     def _other_settings(self, node: Node, said: Mapping[str, Any]) -> list[str]:
         settings = said.get("settings")

@@ -238,3 +238,24 @@ def test_a_stream_needs_a_watermark_and_rocksdb(spark: SparkSession, tmp_path: P
         frame.inOrder("meter").countWindow(2)
     with pytest.raises(GraphError, match="RocksDBStateStoreProvider"):
         frame.withWatermark("ts", "1 minute").inOrder("meter").countWindow(2)
+
+
+def test_rows_of_a_window_and_their_keys_are_as_spark_has_them(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    made = spark.sql(
+        "SELECT rid, timestamp '2026-01-01 12:00:00Z' + make_dt_interval(0, 0, 0, rid) AS ts, "
+        "timestamp_ntz '2026-01-01 00:00:00.000001' + make_dt_interval(0, 0, 0, rid % 2 / 1e6) "
+        "AS wall, collate(if(rid % 2 = 0, 'a', 'A'), 'UTF8_LCASE') AS name, "
+        "if(rid % 2 = 0, 0.0D, -0.0D) AS zero FROM VALUES (0), (1), (2), (3) AS t(rid)"
+    )
+    walls = {row["rid"]: row["wall"] for row in made.collect()}
+    together, apart = [[0, 1], [1, 2], [2, 3]], [[0, 2], [1, 3]]
+
+    for key, expected in {"name": together, "zero": together, "wall": apart}.items():
+        frame = clew.trace(made, "readings", id=["rid"], event_time="ts")
+        windows = frame.inOrder(key).countWindow(2)
+        traces = batch_traces(windows, tmp_path / key, capture="sets")
+
+        assert sorted([r["rid"] for r in t.values["rows"]] for t in traces) == expected, key
+        assert {r["rid"]: r["wall"] for t in traces for r in t.values["rows"]} == walls

@@ -109,6 +109,18 @@ def strong_hash(parts: Sequence[Part], before: int, behind: int) -> Value:
     return _call("xxhash64", f"{before}L", digest_of(data), *numbers, f"{behind}L")
 
 
+def text_of(values: Sequence[tuple[Value, T.DataType]]) -> Value:
+    """Write values as one text, the same exactly where Spark takes them for equal.
+
+    Args:
+        values: The values, and their types.
+
+    Raises:
+        ColumnError: Spark alone can tell which values of a type are equal.
+    """
+    return _call("concat", *[_whole(value, kind, finer=False) for value, kind in values])
+
+
 def digest_of(data: Value) -> Value:
     """Return the SHA-256 of bytes."""
     return _call("sha2", data, "256")

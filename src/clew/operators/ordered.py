@@ -14,7 +14,16 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from clew.exceptions import ColumnError, GraphError
-from clew.graph.columns import JSON, WATERMARK, named, refuse_reserved, sole, user_columns
+from clew.graph.columns import (
+    JSON,
+    WATERMARK,
+    named,
+    quote,
+    refuse_reserved,
+    sole,
+    user_columns,
+)
+from clew.graph.equal import text_of
 from clew.graph.node import Annotated, Node
 from clew.operators.admit import admitted
 from clew.windows.machines import (
@@ -154,9 +163,9 @@ class Ordered:
         lane = self.lanes[number]
         time = named(lane.time)
         value = F.lit("") if self.value is None else given_value(_comparable(df, self.value))
-        keys = F.to_json(F.struct(*[named(k).alias(str(i)) for i, k in enumerate(lane.keys)]), JSON)
+        keys = text_of([(quote(key), df.schema[key].dataType) for key in lane.keys])
         return df.filter(time.isNotNull()).select(
-            (keys if lane.keys else F.lit("")).alias(KEY),
+            F.expr(str(keys) if lane.keys else "''").alias(KEY),
             # The event time itself: Spark leaves late rows out by it.
             time.alias(_TIME),
             F.unix_micros(time).alias(MICROS),

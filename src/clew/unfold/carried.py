@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from clew.capture.sets import from_column
-from clew.graph.columns import ID_A, ID_B, named
+from clew.graph.columns import ID_A, ID_B, JSON, named
 from clew.operators.source import Source
 from clew.sources.identity import may_repeat
 
@@ -57,7 +57,7 @@ def once(rows: DataFrame, ids: list[str], row: Column, *, apart: bool) -> DataFr
     if not apart:
         return rows.dropDuplicates(ids)
     # As text, since Spark cannot compare every type.
-    marked = rows.withColumn(_SAME, F.xxhash64(F.to_json(row)))
+    marked = rows.withColumn(_SAME, F.sha2(F.to_json(row, JSON), 256))
     return marked.dropDuplicates([*ids, _SAME]).drop(_SAME)
 
 

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 import clew
 from clew.exceptions import OtherVersionError, ReplayError
+from clew.graph.settings import differing, settings_of
 from clew.testing import read_batches, run_stream, write_batches
 from clew.unfold import known
 from frames import READINGS, READINGS_DDL, at
@@ -249,3 +250,12 @@ def test_a_row_may_take_part_for_as_long_as_any_version_may_hold_it(place: Place
     with clew.open(str(place.store)) as prov:
         [stream] = [each for each in prov.streams() if each.name == "out"]
     assert stream.bounds["readings"]["micros"] == 3_600_000_000
+
+
+def test_how_old_dates_are_read_is_a_setting_of_the_query(spark: SparkSession) -> None:
+    own = spark.newSession()
+    before = settings_of(own)
+    name = "spark.sql.parquet.datetimeRebaseModeInRead"
+    own.conf.set(name, "LEGACY")
+
+    assert differing(before, settings_of(own)) == [name]

@@ -10,15 +10,30 @@ from urllib.parse import urlsplit
 import pytest
 
 from clew.exceptions import QueryError
+from clew.explore import serve as module
+from clew.explore.serve import Server, serve
 from clew.graph.condition import parse_condition
 from explore.server import serving
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import httpx
 
     from clew.query.provenance import Provenance
 
 TOKEN = "a-secret-of-the-test"
+
+
+class _AtOnce:
+    """A thread that does its work when it is started."""
+
+    def __init__(self, target: Callable[[str], object], args: tuple[str], daemon: bool) -> None:
+        self._target = target
+        self._args = args
+
+    def start(self) -> None:
+        self._target(*self._args)
 
 
 @pytest.mark.parametrize(
@@ -97,6 +112,38 @@ def test_a_token_opens_once_and_a_cookie_keeps_it_open(road: Provenance) -> None
         assert TOKEN not in cookie
         assert client.get("/api/store").status_code == 200  # the client keeps the cookie
         assert client.get("/api/store", headers={"Host": "a.name"}).status_code == 200
+
+
+def test_a_ticket_opens_the_page_once(road: Provenance) -> None:
+    with serving(road, token=TOKEN, ticket="once") as client:
+        asked = [client.get("/", params={"token": "once"}).status_code for _ in range(2)]
+        client.cookies.clear()
+        asked.append(client.get("/", params={"token": "once"}).status_code)
+        bearer = {"Authorization": "Bearer once"}
+
+        assert asked == [303, 200, 401]
+        assert client.get("/api/store", headers=bearer).status_code == 401
+
+
+def test_the_browser_gets_no_token_on_its_command_line(
+    road: Provenance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    opened: list[str] = []
+
+    def run(server: Server, sockets: object) -> None:
+        server._ready()
+
+    monkeypatch.setattr(Server, "run", run)
+    monkeypatch.setattr(module, "_has_screen", lambda: True)
+    monkeypatch.setattr("clew.explore.serve.webbrowser.open", opened.append)
+    monkeypatch.setattr("clew.explore.serve.threading.Thread", _AtOnce)
+
+    serve(road, port=0, token=TOKEN, say=lambda _, address: said.append(address))
+
+    assert [address.partition("=")[2] for address in said] == [TOKEN]
+    assert len(opened) == 1
+    assert TOKEN not in opened[0]
 
 
 def test_programs_send_the_token_in_a_header(road: Provenance) -> None:

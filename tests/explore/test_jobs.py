@@ -102,6 +102,14 @@ def test_an_unknown_search_is_said_to_be(client: Any) -> None:
     ("question", "status"),
     [
         ({"stream": "accidents", "row": "pos=5", "condition": "reflect('a', 'b')"}, 400),
+        (
+            {
+                "stream": "accidents",
+                "row": "pos=5",
+                "condition": "n in (reduce 1 using 'touch x' as y)",
+            },
+            400,
+        ),
         ({"stream": "accidents", "row": "pos=6"}, 404),
         ({"stream": "nothing", "row": "pos=5"}, 404),
         ({"stream": "accidents"}, 422),

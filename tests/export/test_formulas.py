@@ -40,6 +40,18 @@ def test_what_is_none_stays(text: str) -> None:
     assert as_cell(text) == text
 
 
+def test_a_carriage_return_in_a_text_begins_no_row(tmp_path: Path) -> None:
+    store = StoreBuilder(tmp_path)
+    store.source("r")
+    store.sink("out", ["r"])
+    rows = {"out": [row(1, 1, n=1)], "r": [row(7, 0, c="x\r=1+1")]}
+    store.batch("out", 0, edges=[("out", 1, 1, "r", 7, 0)], rows=rows)
+    with clew.open(tmp_path) as prov:
+        text = b"".join(encode(prov.backward("out", {"n": 1}), "csv")).decode()
+
+    assert text.endswith(',"x\r=1+1"\n')
+
+
 def test_cells_and_names_of_an_answer_are_written_so(tmp_path: Path) -> None:
     store = StoreBuilder(tmp_path)
     store.source("=r")

@@ -13,8 +13,10 @@ from clew.operators.keep import Keep
 from clew.run.rebuilt import check_stored, rebuild
 from clew.run.stored import version_of
 from clew.run.trust import KEY_FILE, key_file
+from clew.unfold import known
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -49,6 +51,27 @@ def test_an_edited_filter_is_not_run_though_its_digest_fits(store: Path, tmp_pat
 
     with pytest.raises(ReplayError, match="not signed with your key"):
         rebuild(store, "out")
+
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("question", ["replay", "replay of a trace", "minimize"])
+def test_no_question_runs_an_edited_filter(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, question: str
+) -> None:
+    monkeypatch.setattr(known, "_known", {})
+    marker = tmp_path / "marker"
+    _edit(store, f"v in (reduce 1 using 'touch {marker}' as y)")
+
+    with clew.open(store) as prov:
+        trace = prov.backward("out", {"k": 2})
+        questions: dict[str, Callable[[], object]] = {
+            "replay": lambda: prov.replay("out"),
+            "replay of a trace": lambda: prov.replay(trace),
+            "minimize": lambda: prov.minimize("out", {"k": 2}),
+        }
+        with pytest.raises(ReplayError, match="not "):
+            questions[question]()
 
     assert not marker.exists()
 

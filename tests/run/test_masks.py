@@ -200,6 +200,27 @@ def test_what_tells_rows_of_one_id_apart_is_hashed_or_kept(
     assert (trace.exactness, trace.complete) == ("coarse", False)
 
 
+@pytest.mark.parametrize("way", ["drop", "redact", "hash"])
+@pytest.mark.parametrize("capture", ["sets", "pointers", "intervals", "keys"])
+def test_a_key_that_is_masked_is_not_the_name_of_its_rows(
+    spark: SparkSession, tmp_path: Path, capture: Any, way: str
+) -> None:
+    rows = spark.createDataFrame([(1, SECRET), (2, OTHER)], "k int, name string")
+    rows.write.parquet(str(tmp_path / "in"))
+    frame = clew.trace(spark.read.parquet(str(tmp_path / "in")), "people", id=["k", "name"])
+    writer = frame.groupBy("k").count().write
+    store = tmp_path / "prov"
+    writer.provenance(str(store), name="out", capture=capture, mask={"name": way}).parquet(
+        str(tmp_path / "out")
+    )
+
+    with clew.open(store) as prov:
+        trace = prov.backward("out", {"k": 1})
+
+    assert ([row["k"] for row in trace.rows], trace.exactness) == ([1], "exact")
+    assert not [text for text in (SECRET, OTHER) if text in _texts(store)]
+
+
 def test_results_that_are_masked_are_not_merged_by_content(tmp_path: Path) -> None:
     store = StoreBuilder(tmp_path)
     store.source("r")

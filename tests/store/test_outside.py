@@ -15,11 +15,13 @@ from clew.model import RowId
 from clew.query.erase import erase_content
 from clew.store.commit import forget_writer, make_store
 from clew.store.inside import refuse_links, store_file, table_file
+from clew.store.lock import alone
 from clew.store.pruned import mark_batch
 from clew.store.reader import Store
 from store.build import RUN, StoreBuilder, row
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 EDGE = ("alerts", 1, 1, "readings", 7, 0)
@@ -113,6 +115,46 @@ def test_a_link_that_came_later_is_not_followed(tmp_path: Path) -> None:
         mark_batch(store.root, "alerts", RUN, 1, "2026-01-01")
 
     assert _files(theirs.root) == before
+
+
+@pytest.mark.parametrize(
+    "place", ["unfolded/alerts/.lock", "live/live/.lock", "live/live/elements"]
+)
+def test_a_question_writes_nothing_through_a_link(tmp_path: Path, place: str) -> None:
+    theirs = tmp_path / "theirs"
+    if place.endswith(".lock"):
+        theirs.write_text("precious")
+    else:
+        theirs.mkdir()
+    store = StoreBuilder(tmp_path / "prov")
+    store.source("readings")
+    store.sink("alerts", ["readings"], capture="intervals")
+    store.batch("alerts", 0, rows={"alerts": [row(1, 1, n=1)]}, capture="intervals")
+    (store.root / place).parent.mkdir(parents=True)
+    (store.root / place).symlink_to(theirs)
+
+    with clew.open(store.root) as prov:
+        ask = prov.graph if place.startswith("live") else _backward(prov)
+        with pytest.raises(StoreError, match="is a link"):
+            ask()
+
+    assert theirs.read_text() == "precious" if theirs.is_file() else not [*theirs.iterdir()]
+
+
+def _backward(prov: clew.Provenance) -> Callable[[], object]:
+    return lambda: prov.backward("alerts", "00000000000000010000000000000001")
+
+
+def test_a_lock_that_is_a_link_is_not_taken(tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.write_text("precious")
+    (tmp_path / "prov").mkdir()
+    (tmp_path / "prov" / ".lock").symlink_to(theirs)
+
+    with pytest.raises(StoreError, match="is a link"), alone(tmp_path / "prov"):
+        pass
+
+    assert theirs.read_text() == "precious"
 
 
 @pytest.mark.parametrize("way", ["absolute", "dots", "link"])

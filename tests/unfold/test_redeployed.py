@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 import clew
 from clew.exceptions import OtherVersionError, ReplayError
+from clew.graph.settings import differing, settings_of
 from clew.testing import read_batches, run_stream, write_batches
 from clew.unfold import known
 from frames import READINGS, READINGS_DDL, at
@@ -275,3 +276,12 @@ def test_a_pipeline_that_only_looks_like_the_one_that_ran_is_not_taken_for_it(
     ):
         prov.replay("out")
     assert place.traces(out=other) == {7: ({1}, True)}
+
+
+def test_how_old_dates_are_read_is_a_setting_of_the_query(spark: SparkSession) -> None:
+    own = spark.newSession()
+    before = settings_of(own)
+    name = "spark.sql.parquet.datetimeRebaseModeInRead"
+    own.conf.set(name, "LEGACY")
+
+    assert differing(before, settings_of(own)) == [name]

@@ -66,9 +66,14 @@ class Origin:
     mask: Mask = NOTHING
 
     def columns(self) -> tuple[str, str, str]:
-        """Return the two halves of a row's id and its segment's readable name, as SQL."""
+        """Return the two halves of a row's id and its segment's readable name, as SQL.
+
+        A name that shows what is masked is left out: it is kept with each row.
+        """
         with hashing_with(self.secret):
-            return self.identity.columns(self.schema)
+            a, b, segment = self.identity.columns(self.schema)
+        hidden = self.mask.hides(self.identity.named_by())
+        return a, b, "CAST(NULL AS STRING)" if hidden else segment
 
 
 @dataclass(frozen=True, slots=True)

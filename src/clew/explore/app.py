@@ -39,6 +39,7 @@ def create_app(
     *,
     token: str | None = None,
     hosts: frozenset[str] | None = LOOPBACK,
+    ticket: str | None = None,
 ) -> FastAPI:
     """Make the explorer of a store.
 
@@ -46,6 +47,7 @@ def create_app(
         provenance: The store.
         token: What a request must know; None if anyone on this machine may ask.
         hosts: The names in the `Host` header that are taken; None for any, with a token.
+        ticket: What opens the page like the token, once.
     """
     app = FastAPI(
         title="clew explorer",
@@ -63,7 +65,7 @@ def create_app(
         app.include_router(part.router)
     _add_events(app)
     _add_page(app)
-    app.add_middleware(Guard, token=token, hosts=hosts)
+    app.add_middleware(Guard, token=token, hosts=hosts, ticket=ticket)
     return app
 
 

@@ -52,14 +52,20 @@ class Guard:
         app: What is guarded.
         token: What a request must know; None if anyone on this machine may ask.
         hosts: The names that the server goes by; None if any will do, with a token.
+        ticket: What opens the page like the token, once.
     """
 
     def __init__(
-        self, app: ASGIApp, token: str | None, hosts: frozenset[str] | None = LOOPBACK
+        self,
+        app: ASGIApp,
+        token: str | None,
+        hosts: frozenset[str] | None = LOOPBACK,
+        ticket: str | None = None,
     ) -> None:
         self._app = app
         self._token = token
         self._hosts = hosts
+        self._ticket = ticket
         # A cookie is sent to every port of a host: another server must not learn the token by it.
         self._session = secrets.token_urlsafe(32)
         self._cookie = f"clew_{secrets.token_hex(4)}"
@@ -106,7 +112,8 @@ class Guard:
     def _check_token(self, scope: Scope, headers: Headers) -> Response | None:
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         given = next((value for name, value in query if name == "token"), None)
-        if given is not None and scope["method"] == "GET" and self._knows(given):
+        may_open = given is not None and (self._knows(given) or self._takes(given))
+        if may_open and scope["method"] == "GET":
             rest = urlencode([(name, value) for name, value in query if name != "token"])
             return self._welcome(scope, rest)
         bearer = headers.get("authorization", "")
@@ -125,6 +132,13 @@ class Guard:
 
     def _knows(self, given: str) -> bool:
         return _same(given, self._token or "")
+
+    def _takes(self, given: str) -> bool:
+        """Tell whether this is the ticket, which is of no use from then on."""
+        if self._ticket is None or not _same(given, self._ticket):
+            return False
+        self._ticket = None
+        return True
 
 
 def _same(one: str, two: str) -> bool:

@@ -75,14 +75,18 @@ def serve(
         )
         raise ClewError(msg)
     token = (token or secrets.token_urlsafe(24)) if locked else None
-    app = create_app(provenance, token=token, hosts=LOOPBACK if is_local else None)
+    # A browser gets its address on its command line, which other users of the machine can see.
+    ticket = secrets.token_urlsafe(24) if locked and browser and _has_screen() else None
+    hosts = LOOPBACK if is_local else None
+    app = create_app(provenance, token=token, hosts=hosts, ticket=ticket)
     with _listen(host, port) as bound:
-        address = _address(host, bound.getsockname()[1], token)
+        number = bound.getsockname()[1]
 
         def ready() -> None:
-            say(provenance.path, address)
+            say(provenance.path, _address(host, number, token))
             if browser and _has_screen():
-                threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+                opened = (_address(host, number, ticket),)
+                threading.Thread(target=webbrowser.open, args=opened, daemon=True).start()
 
         Server(config_of(app), ready).run(sockets=[bound])
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from clew.export.statements import Statements
 
 _AT_ONCE = 1024
+_END = "\r\n"
 _FORMULA = re.compile(r"[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 _NUMBER = re.compile(r"[+-][0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
@@ -44,11 +45,12 @@ def csv_edges(said: Statements) -> Iterator[str]:
 
 def _line(values: Iterable[Any]) -> str:
     file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerow(
+    # Python quotes what is in the end of a line: a bare carriage return would begin a row, too.
+    csv.writer(file, lineterminator=_END).writerow(
         ["" if each is None else as_cell(each) if isinstance(each, str) else show.cell(each)
          for each in values]
     )  # fmt: skip
-    return file.getvalue()
+    return file.getvalue().removesuffix(_END) + "\n"
 
 
 def as_cell(text: str) -> str:

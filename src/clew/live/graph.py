@@ -19,6 +19,7 @@ from clew.live.take import take
 from clew.live.verify import verify
 from clew.steps import listen, unlisten
 from clew.store.gaps import NOT_UNFOLDED, WHEN_ASKED
+from clew.store.inside import refuse_links
 from clew.store.lock import alone
 from clew.store.private import make_folder
 
@@ -374,7 +375,9 @@ def open_graph(
     Raises:
         UnknownStreamError: A query is not in the store.
         StoreConflictError: The graph was begun with other settings.
+        StoreError: The store has links, through which something else would be written or removed.
     """
+    refuse_links(store.root)
     snapshot = store.snapshot()
     known = read_definition(store.root, wanted.name)
     if known is not None:

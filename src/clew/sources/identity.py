@@ -49,6 +49,10 @@ class Identity(ABC):
     def columns(self, schema: StructType) -> tuple[str, str, str]:
         """Return the two halves of the id and the segment's readable name, as SQL."""
 
+    def named_by(self) -> tuple[str, ...]:
+        """List the columns whose values the segment's readable name shows."""
+        return ()
+
     def describe(self) -> dict[str, object]:
         """Write the identity as plain data, for the store and for people."""
         return {
@@ -169,6 +173,9 @@ class KeyIdentity(Identity):
         a, b = id_texts([(quote(k), fields[k].dataType) for k in self.keys], finer=True)
         texts = [f"coalesce(CAST({quote(k)} AS STRING), 'null')" for k in self.keys]
         return a, b, f"concat_ws(',', {', '.join(texts)})"
+
+    def named_by(self) -> tuple[str, ...]:
+        return self.keys
 
     def describe(self) -> dict[str, object]:
         return {**super(KeyIdentity, self).describe(), "keys": list(self.keys)}

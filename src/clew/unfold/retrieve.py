@@ -18,6 +18,7 @@ from clew.exceptions import OtherVersionError
 from clew.graph.node import mask_of
 from clew.store.commit import Unfolded, commit_unfolded, read_stream
 from clew.store.draft import ids_in, put_table, rows_in, split_carried
+from clew.store.inside import refuse_links
 from clew.store.layout import (
     batches_folder,
     edges_folder,
@@ -181,7 +182,9 @@ def retrieve(
 
     Raises:
         ReplayError: The rows cannot be computed again.
+        StoreError: The store has links, through which something else would be written or removed.
     """
+    refuse_links(root)
     done = 0
     unfolded: set[str] = set()
     runs = runs_of(root, stream, versions)

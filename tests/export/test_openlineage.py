@@ -23,6 +23,7 @@ from openlineage.client.serde import Serde
 
 from clew.cli import main
 from clew.exceptions import QueryError
+from clew.export.openlineage import write
 from clew.export.send import send
 from clew.query.provenance import open_store
 from store.build import RUN, StoreBuilder, row
@@ -350,3 +351,24 @@ def test_addresses_are_checked_and_shown_without_a_password() -> None:
 def test_numbers_and_names_are_checked(path: Path) -> None:
     with open_store(path) as provenance, pytest.raises(QueryError, match="every=0"):
         provenance.openlineage(every=0)
+
+
+def test_threads_that_write_one_file_of_events_do_not_disturb_each_other(tmp_path: Path) -> None:
+    events, errors = [{"n": n} for n in range(200)], list[QueryError]()
+
+    def write_often() -> None:
+        try:
+            for _ in range(50):
+                write(events, str(tmp_path / "events.jsonl"))
+        except QueryError as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=write_often) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert errors == []
+    assert [path.name for path in tmp_path.iterdir()] == ["events.jsonl"]
+    assert len((tmp_path / "events.jsonl").read_text().splitlines()) == len(events)

@@ -92,6 +92,9 @@ CASES: dict[str, Callable[[Any, Any], Any]] = {
     "select: get item": lambda t, o: t.filter("id < 3").select(t.tags.getItem(0), t.m["p"]),
     "select: duplicate names": lambda t, o: t.select("k", "k"),
     "select: duplicate by item": lambda t, o: t.select(t.k, t["k"]),
+    "select: item star behind a join": lambda t, o: t.join(o, t.k == o.k).select(t["*"], o.p),
+    "select: item star of the other side": lambda t, o: t.join(o, t.k == o.k).select(o["*"]),
+    "select: item star behind a step": lambda t, o: t.withColumn("w", t.v + 1).select("w", t["*"]),
     "select: nothing": lambda t, o: t.select(),
     "select: same name other value": lambda t, o: t.select((t.v + 1).alias("v"), t.v.alias("w")),
     "select: when": lambda t, o: t.select(F.when(t.v > 15, t.k).otherwise("small")),
@@ -142,6 +145,10 @@ CASES: dict[str, Callable[[Any, Any], Any]] = {
     "drop: after join": lambda t, o: t.join(o, t.k == o.k).drop(o.k),
     "drop: after join by name": lambda t, o: t.join(o, t.k == o.k).drop("k"),
     "drop: after filter": lambda t, o: t.filter(t.v > 10).drop(t.v),
+    "drop: item replaced": lambda t, o: t.withColumn("v", F.lit(1)).drop(t.v),
+    "drop: item of the new frame": lambda t, o: t.withColumn("v", F.lit(1)).transform(
+        lambda new: new.drop(new.v)
+    ),
     "drop: nested": lambda t, o: t.drop("s.a"),
     # missing values
     "fillna: number": lambda t, o: t.fillna(0),
@@ -326,6 +333,7 @@ CASES: dict[str, Callable[[Any, Any], Any]] = {
     "agg: distinct": lambda t, o: t.groupBy("k").agg(F.count_distinct("v"), F.sum_distinct(t.v)),
     "agg: count distinct item": lambda t, o: t.groupBy().agg(F.count_distinct(t.k, t["v"])),
     "agg: star": lambda t, o: t.groupBy("k").agg(F.count("*")),
+    "agg: count of item star": lambda t, o: t.drop("m").groupBy("k").agg(F.count(t["*"])),
     "agg: count of one": lambda t, o: t.groupBy("k").agg(F.count(F.lit(1))),
     "agg: expression": lambda t, o: t.groupBy("k").agg(F.max(t.v) - F.min(t["v"]), F.max(t.v + 1)),
     "agg: of key": lambda t, o: t.groupBy("k").agg(F.upper(t.k), F.max("k")),
@@ -525,6 +533,8 @@ REFUSED = {
     "select: star in a function": "stands for every column",
     "withColumn: star in a function": "stands for every column",
     "agg: star in a function": "stands for every column",
+    "drop: item replaced": "was replaced since",
+    "agg: count of item star": "in a `select` only",
     "select: odd name in a struct": "a field of a struct",
     "groupBy: two fields of a name": "two columns called `a`",
     "groupBy: same twice": "two columns called `k`",

@@ -6,6 +6,7 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql import functions as F
 
 import clew
 from clew.testing import read_batches, run_stream, write_batches
@@ -50,6 +51,44 @@ def test_batches_at_the_end_without_a_commit_are_a_gap(
 
     assert (gap.first, gap.last) == (2, 3)
     assert "its commit is not in the store" in gap.reason
+
+
+def test_batches_at_the_beginning_without_a_commit_are_a_gap(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    run(spark, tmp_path, "sets")
+    for path in sorted((tmp_path / "prov" / "batches" / "kept").glob("*.json"))[:2]:
+        path.unlink()
+    prov = clew.open(tmp_path / "prov")
+    [last] = prov.rows("kept", where="kwh = 3")
+
+    trace = prov.forward("readings", prov.backward("kept", last.id).rows[0].id)
+
+    assert not trace.complete
+    assert [(gap.first, gap.last) for gap in trace.gaps] == [(0, 1)]
+
+
+def test_batches_behind_one_whose_commit_is_lost_are_unfolded(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = [[{"rid": n, "ts": at(f"12:0{n}:00"), "meter": "a", "kwh": n}] for n in range(5)]
+    # It is late for all that is open.
+    rows[3] += [{"rid": 9, "ts": at("12:00:30"), "meter": "a", "kwh": 9}]
+    write_batches(tmp_path / "in", READINGS, rows)
+    frame = clew.trace(
+        read_batches(spark, tmp_path / "in", READINGS_DDL), "readings", event_time="ts"
+    )
+    sums = frame.withWatermark("ts", "0 seconds").groupBy(F.window("ts", "1 minute")).count()
+    run_stream(sums, tmp_path / "prov", "sums", checkpoint=tmp_path / "chk", unfold="later")
+    [second] = (tmp_path / "prov" / "batches" / "sums").glob("*-0000000001.json")
+    second.unlink()
+    prov = clew.open(tmp_path / "prov")
+
+    prov.unfold("sums")
+
+    traces = [prov.backward("sums", row.id) for row in prov.rows("sums")]
+    assert sorted([row["rid"] for row in trace.rows] for trace in traces) == [[0], [1], [2], [3]]
+    assert all(trace.complete for trace in traces)
 
 
 def test_a_store_without_its_checkpoint_knows_what_was_begun(

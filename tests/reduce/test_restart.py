@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -61,6 +62,43 @@ def test_a_reduction_cut_off_at_each_step_stores_what_an_undisturbed_one_does(
     assert calm == stormy
     left = list((tmp_path / "stormy" / "reduce" / "job" / "batches").rglob("*.parquet"))
     assert left == []
+
+
+def test_a_checkpoint_restored_from_a_backup_is_refused_and_its_lines_are_not_lost(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+
+    def go(number: int) -> None:
+        (folder / f"{number}.jsonl").write_text(f"{statements(JOB)[number]}\n")
+        place: dict[str, Any] = {"store": tmp_path / "prov", "checkpoint": tmp_path / "chk"}
+        clew.reduce(stream(spark, folder), job="job", **place).awaitTermination()
+
+    go(0)
+    shutil.copytree(tmp_path / "chk", tmp_path / "backup")
+    go(1)
+    shutil.rmtree(tmp_path / "chk")
+    shutil.copytree(tmp_path / "backup", tmp_path / "chk")
+    (folder / "1.jsonl").unlink()
+
+    with pytest.raises(Exception, match="batch 1 was reduced already, with other lines"):
+        go(2)
+
+
+def test_a_checkpoint_that_is_ahead_of_the_reduction_is_refused(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    def go(store: str) -> None:
+        place: dict[str, Any] = {"store": tmp_path / store, "checkpoint": tmp_path / "chk"}
+        clew.reduce(stream(spark, tmp_path / "in"), job="job", **place).awaitTermination()
+
+    write(tmp_path / "in", statements(JOB), files=2)
+    go("prov")
+    write(tmp_path / "in", statements(JOB)[:1])
+
+    with pytest.raises(Exception, match="batches 0 to 1 were not reduced here"):
+        go("other")
 
 
 def landed_batches(store: Path) -> list[Path]:

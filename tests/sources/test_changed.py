@@ -83,6 +83,45 @@ def test_a_file_changed_before_it_is_read_again_gives_no_answer(
     assert "after batch 0 had read it" in why.gaps[0].reason
 
 
+@pytest.mark.parametrize("capture", ["pointers", "intervals", "keys"])
+def test_results_whose_files_are_intact_are_answered_beside_one_whose_file_is_gone(
+    spark: SparkSession, tmp_path: Path, capture: str
+) -> None:
+    hours = [
+        [{"rid": n, "ts": at(f"{10 + n}:00:00"), "meter": f"m{n}", "kwh": n}] for n in range(6)
+    ]
+    write_batches(tmp_path / "in", READINGS, hours)
+    stream = clew.trace(
+        read_batches(spark, tmp_path / "in", READINGS_DDL), "readings", event_time="ts"
+    )
+    sums = (
+        stream.withWatermark("ts", "0 seconds")
+        .groupBy(F.window("ts", "10 seconds"), "meter")
+        .agg(F.sum("kwh").alias("total"))
+    )
+    later: dict[str, Any] = {"unfold": "later"} if capture == "pointers" else {}
+    place = tmp_path / "prov"
+    run_stream(sums, place, "sums", checkpoint=tmp_path / "chk", capture=capture, **later)
+    (tmp_path / "in" / "00001.parquet").unlink()
+    prov = clew.open(place)
+    if capture == "pointers":
+        prov.unfold("sums")
+
+    traces = {n: prov.backward("sums", {"meter": f"m{n}"}) for n in (0, 2, 3, 4)}
+
+    assert {n: [row["rid"] for row in trace.rows] for n, trace in traces.items()} == {
+        n: [n] for n in traces
+    }
+    assert all(trace.complete for trace in traces.values())
+    if capture != "pointers":
+        with pytest.raises(SourceChangedError, match=r"00001.parquet is gone"):
+            prov.backward("sums", {"meter": "m1"})
+        return
+    gone = prov.backward("sums", {"meter": "m1"})
+    assert "00001.parquet is gone" in gone.gaps[0].reason
+    assert len(gone.rows) == 0
+
+
 def test_sets_read_no_source_again_and_still_answer(spark: SparkSession, tmp_path: Path) -> None:
     run(spark, tmp_path, "sets")
     rewrite(tmp_path)

@@ -353,10 +353,12 @@ def write(found: Sequence[Event], to: str) -> None:
         QueryError: The file cannot be written.
     """
     path = Path(to)
-    draft = path.with_name(f".{path.name}.tmp")
+    draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
     try:
         draft.write_text(to_lines(found), encoding="utf-8")
         draft.replace(path)
     except OSError as error:
         msg = f"cannot write `{path}`: {error.strerror or error}.\n\nName another file."
         raise QueryError(msg) from error
+    finally:
+        draft.unlink(missing_ok=True)

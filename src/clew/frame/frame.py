@@ -18,7 +18,16 @@ from clew.frame.group import TracedGroup
 from clew.frame.locate import column_position
 from clew.frame.ordered import OrderedRows, in_order
 from clew.frame.refused import REFUSED
-from clew.graph.columns import bare_reference, is_hidden, quote, referring, spelling, user_columns
+from clew.graph.columns import (
+    all_of,
+    bare_reference,
+    frame_of_all,
+    is_hidden,
+    quote,
+    referring,
+    spelling,
+    user_columns,
+)
 from clew.graph.node import Node
 from clew.operators import dedup as _dedup
 from clew.operators import join as _join
@@ -171,7 +180,7 @@ class TracedFrame:
 
     def _column(self, name: str) -> Column:
         if name == "*":
-            return F.col("*")
+            return all_of(self._node.id)
         position, called, path = column_position(self.columns, name, spelling(self._node.plain.df))
         column = self._reference(position, called)
         for part in path:
@@ -205,8 +214,22 @@ class TracedFrame:
             cols: Columns or names, as in Spark.
             partition: For window functions in batch, the columns of their `partitionBy`.
         """
-        flat = _flat(cols)
+        flat = [column for given in _flat(cols) for column in self._all_meant(given)]
         return TracedFrame(_project.select(self._node, flat, partition))
+
+    def _all_meant(self, column: Column | str) -> list[Column | str]:
+        """Put the columns of a frame in the place of `frame["*"]`, which behind a join has more."""
+        number = frame_of_all(column)
+        if number is None:
+            return [column]
+        if number == self._node.id:
+            return ["*"]
+        origin = next((each for each in self._node.walk() if each.id == number), None)
+        if origin is None:
+            msg = '`frame["*"]` was taken from a frame that this one was not made from.'
+            raise ColumnError(msg)
+        frame = TracedFrame(origin)
+        return [frame._reference(at) for at in range(len(frame.columns))]
 
     def selectExpr(self, *expr: Any, partition: Sequence[str] | None = None) -> TracedFrame:
         """Compute columns from SQL text."""
@@ -671,6 +694,26 @@ class TracedNa:
         return self._frame.replace(to_replace, value, subset)
 
 
+def _refuse_replaced(node: Node, origin: int, name: str) -> None:
+    """Refuse to drop a column that only has the name of the one that was meant.
+
+    Raises:
+        ColumnError: It was replaced since; Spark drops nothing then.
+    """
+    spelt = spelling(node.plain.df)
+    for step in node.walk():
+        changed = getattr(step.operator, "columns", None)
+        if step.id == origin or not isinstance(changed, dict):
+            continue
+        is_behind = any(each.id == origin for each in step.walk())
+        if is_behind and spelt(name) in map(spelt, changed):
+            msg = (
+                f"`{name}` was replaced since it was taken from its frame, and Spark drops nothing "
+                f'then.\n\nWrite `.drop("{name}")` to drop the new column.'
+            )
+            raise ColumnError(msg)
+
+
 def _flat(cols: Sequence[Any]) -> list[Any]:
     if len(cols) == 1 and isinstance(cols[0], (list, tuple)):
         return list(cols[0])
@@ -697,6 +740,7 @@ def _drop_columns(node: Node, columns: list[Column]) -> Node:
             return _project.reshape(node, "drop", *columns)
         at = locate(node, reference)
         if at is not None:
+            _refuse_replaced(node, reference[0], node.columns[at])
             positions.append(at)
     names = node.columns
     operator = _project.DropAt(tuple(positions), tuple(names[p] for p in positions))

@@ -44,6 +44,7 @@ _BARE_REFERENCE = re.compile(r"Column<'_clew_ref_(\d+)_(\d+)(?: AS \w+)?'>")
 _CALLED = re.compile(r"_clew_ref_\d+_\d+ AS (?=\w)")
 _NAMELESS = re.compile(r"(?<!\w)(?:struct|arrays_zip)\((?:[^()]*, )?_clew_ref_\d+_\d+(?=[,)])")
 _WORD = re.compile(r"\w+")
+_ALL = re.compile(r"Column<'_clew_all_(\d+)'>")
 
 
 def quote(name: str) -> str:
@@ -193,6 +194,17 @@ def referring(node_id: int, position: int, field: T.StructField, name: str) -> C
     return copy
 
 
+def all_of(node_id: int) -> Column:
+    """Refer to all columns of a frame as `frame["*"]` does; `frame_of_all` says of which."""
+    return F.col(f"_clew_all_{node_id}")
+
+
+def frame_of_all(column: Column | str) -> int | None:
+    """Read which frame a column made by `frame["*"]` stands for."""
+    match = None if isinstance(column, str) else _ALL.fullmatch(str(column))
+    return int(match[1]) if match else None
+
+
 @contextmanager
 def at_hand() -> Iterator[None]:
     """Say in the user's words that a column taken from another frame is not there.
@@ -203,6 +215,12 @@ def at_hand() -> Iterator[None]:
     try:
         yield
     except AnalysisException as error:
+        if "_clew_all_" in str(error):
+            msg = (
+                '`frame["*"]` stands for the columns of that frame in a `select` only, and not '
+                'inside a function.\n\nName the columns, or count rows by `F.count("*")`.'
+            )
+            raise ColumnError(msg) from error
         if not _REFERENCE.search(str(error)):
             raise
         msg = (

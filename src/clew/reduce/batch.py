@@ -12,11 +12,13 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from clew.exceptions import StoreConflictError
 from clew.reduce.land import land
 from clew.reduce.partition import reduce_locally
 from clew.reduce.reducer import Rule
 from clew.reduce.worker import NOTE, Fold, Local
 from clew.repository import end_job
+from clew.sources.state import input_digest
 from clew.steps import reached
 
 if TYPE_CHECKING:
@@ -41,22 +43,35 @@ class Batches:
         state: The state of the job's reduction.
         settings: What was asked for.
         run: The name of this reduction.
+        checkpoint: Where Spark keeps how far it has read.
     """
 
     def __init__(
-        self, spark: SparkSession, root: Path, state: State, settings: Settings, run: str
+        self,
+        spark: SparkSession,
+        root: Path,
+        state: State,
+        settings: Settings,
+        run: str,
+        checkpoint: str,
     ) -> None:
         self._spark = spark
         self._root = root
         self._state = state
         self._settings = settings
         self._run = run
+        self._checkpoint = checkpoint
 
     def take(self, lines: DataFrame, batch: int) -> None:
         """Reduce a batch of lines, unless that was done before a crash."""
         before = self._state.last()
+        planned = input_digest(self._checkpoint, batch)
         if batch <= before.batch:
+            self._refuse_other_input(batch, planned)
             return
+        if batch > before.batch + 1:
+            what = f"batches {before.batch + 1} to {batch - 1} were not reduced here"
+            raise self._conflict(what)
         reached("reduction begun", batch)
         number = before.number + 1
         folder = self._state.fresh_folder(number)
@@ -64,10 +79,30 @@ class Batches:
         value = next((c for c in lines.columns if c == "value"), lines.columns[0])
         notes = reduce_locally(lines.select(value), local).collect()
         reached("locally reduced", batch)
-        done = _after(before, batch, *_summed(notes))
+        done = replace(_after(before, batch, *_summed(notes)), input=planned)
         if self._is_due(done):
             done = self._fold(done, folder, end=False)
         self._commit(done, folder)
+
+    def _refuse_other_input(self, batch: int, planned: str | None) -> None:
+        """Refuse a batch whose number is taken by one that read something else.
+
+        Raises:
+            StoreConflictError: It would be skipped, and its lines would be lost.
+        """
+        known = self._state.input_of(batch)
+        if None not in (known, planned) and known != planned:
+            what = f"batch {batch} was reduced already, with other lines"
+            raise self._conflict(what)
+
+    def _conflict(self, what: str) -> StoreConflictError:
+        return StoreConflictError(
+            f"the checkpoint `{self._checkpoint}` is not the one that the reduction of "
+            f"`{self._settings.job}` in `{self._root}` has come to: {what}. It is another one, or "
+            "one of the two was restored from a backup. The reduction stops before lines are "
+            "lost.\n\nGo on with the checkpoint and the store of the same moment, or reduce under "
+            "the name of another job."
+        )
 
     def recover(self) -> None:
         """Finish a closing that a crash cut off, before anything new can become part of it.

@@ -35,6 +35,7 @@ class Commit:
     Attributes:
         number: How many commits there were before.
         batch: The last batch of Spark's that is in it.
+        input: A digest of what that batch read; None where the checkpoint does not say.
         landed: How many batches of reduced edges were handed to the store.
         latest: The latest time that a statement had, in microseconds.
         ended: Whether the job said that it has ended.
@@ -49,6 +50,7 @@ class Commit:
 
     number: int = -1
     batch: int = -1
+    input: str | None = None
     landed: int = 0
     latest: int | None = None
     ended: bool = False
@@ -98,6 +100,12 @@ class State:
         """Return the last commit."""
         found = sorted(self._commits.glob("[0-9]*.json"))
         return Commit(**read_json(found[-1])) if found else Commit()
+
+    def input_of(self, batch: int) -> str | None:
+        """Return the digest of what a committed batch read; None where it is not known."""
+        commits = (read_json(path) for path in sorted(self._commits.glob("[0-9]*.json")))
+        inputs = (each.get("input") for each in commits if each["batch"] == batch)
+        return next((str(digest) for digest in inputs if digest), None)
 
     def fresh_folder(self, number: int) -> Path:
         """Make room for the files of a commit, without what a crash left there."""

@@ -254,6 +254,8 @@ def reduce(
     Raises:
         ReduceSettingError: A setting cannot be what it is.
         ReduceConflictError: The job was begun with other settings.
+        StoreConflictError: The checkpoint is not the one of the job's reduction in this store; it
+            is raised by the query.
     """
     settings = Settings(
         job,
@@ -274,10 +276,11 @@ def reduce(
     make_store(root, __version__)
     state = State(root, job)
     lines = lines_of(session, source, state.intake)
-    batches = Batches(session, root, state, settings, state.begin(settings))
+    place = os.fspath(checkpoint or state.checkpoint)
+    batches = Batches(session, root, state, settings, state.begin(settings), place)
     batches.recover()
     writer = lines.writeStream.queryName(f"reduce {job}").foreachBatch(batches.take)
-    writer = writer.option("checkpointLocation", os.fspath(checkpoint or state.checkpoint))
+    writer = writer.option("checkpointLocation", place)
     writer = (
         writer.trigger(processingTime="0 seconds") if follow else writer.trigger(availableNow=True)
     )

@@ -9,6 +9,7 @@ machines are looked at through Spark, which tells their length and the time of t
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 import json
 import re
 from dataclasses import dataclass
@@ -186,13 +187,28 @@ def files_of_batch(checkpoint: str, batch: int) -> dict[str, FileState]:
     return found
 
 
+def input_digest(checkpoint: str, batch: int) -> str | None:
+    """Digest what a batch reads: how far in each source, and which files; None if nothing says."""
+    offsets = _offsets(checkpoint, batch)
+    if not offsets:
+        return None
+    files = {path: each.modified_ms for path, each in files_of_batch(checkpoint, batch).items()}
+    text = json.dumps([offsets, files], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
 def _ends(checkpoint: str, batch: int) -> list[int | None]:
     """Read how far a batch goes in the log of each source; None where a source has no such log."""
+    return [_log_offset(line) for line in _offsets(checkpoint, batch)]
+
+
+def _offsets(checkpoint: str, batch: int) -> list[str]:
+    """Read the line for each source in Spark's plan of a batch."""
     try:
         text = (Path(checkpoint) / "offsets" / str(batch)).read_text(encoding="utf-8")
     except OSError:
         return []
-    return [_log_offset(line) for line in text.splitlines()[2:]]
+    return text.splitlines()[2:]
 
 
 def _log_offset(line: str) -> int | None:

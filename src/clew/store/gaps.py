@@ -1,10 +1,10 @@
 """Batches whose provenance a store does not hold.
 
 There are three kinds: a batch that says so itself, because its provenance could not be written and
-the user had asked to go on; a number that is missing between two batches of one run; and one behind
-the last batch of a run, of which the query's checkpoint says that it was finished or, where that is
-not at hand, of which the store itself has rows or edges. Neighbours with the same reason are one
-gap.
+the user had asked to go on; a number that is missing before a batch of a run, which Spark counts
+from 0; and one behind the last batch of a run, of which the query's checkpoint says that it was
+finished or, where that is not at hand, of which the store itself has rows or edges. Neighbours with
+the same reason are one gap.
 """
 
 from __future__ import annotations
@@ -50,9 +50,11 @@ def find_gaps(batches: Sequence[Batch]) -> tuple[Gap, ...]:
     if not batches:
         return ()
     writer = batches[0].writer
+    keys = [(each.run, each.number) for each in batches]
+    begun = [(run, -1) for run in dict(keys)]  # so that numbers before the first one are missed
     gaps = [
         Gap(writer, run, first, last, NOT_COMMITTED)
-        for run, first, last in missing_numbers((each.run, each.number) for each in batches)
+        for run, first, last in missing_numbers([*begun, *keys])
     ]
     gaps += [
         Gap(writer, each.run, each.number, each.number, each.gap)

@@ -177,6 +177,8 @@ def read_arrivals(
     batches = dict(kept or {})
     if not batches and spark is not None:
         batches = _offsets(spark, checkpoint)
+    else:
+        batches = {**_without_commit(checkpoint, batches), **batches}
     ends: list[list[_End]] = []
     for number, planned in sorted(batches.items()):
         for source, line in enumerate(planned.ends):
@@ -230,6 +232,16 @@ def _offsets(spark: SparkSession, checkpoint: str) -> dict[int, Offsets]:
         )
         raise ReplayError(msg) from error
     return {int(row.name): parse_offsets(row.value) for row in texts if row.name.isdigit()}
+
+
+def _without_commit(checkpoint: str, kept: Mapping[int, Offsets]) -> dict[int, Offsets]:
+    """Read of batches whose commits are lost what the checkpoint still has.
+
+    Without it the batch behind would be taken for the one that read their rows, and which rows were
+    late would not be known.
+    """
+    lost = set(range(max(kept, default=-1))) - kept.keys()
+    return {n: said for n, said in _local_offsets(checkpoint).items() if n in lost} if lost else {}
 
 
 def _local_offsets(checkpoint: str) -> dict[int, Offsets]:

@@ -87,6 +87,22 @@ def test_a_unique_key_stays_exact(spark: SparkSession, tmp_path: Path, capture: 
     assert why.complete
 
 
+@pytest.mark.parametrize(("content", "label"), [(False, "superset"), (True, "exact")])
+def test_rows_whose_contents_are_not_kept_are_exact_only_if_their_source_numbers_them(
+    spark: SparkSession, tmp_path: Path, content: bool, label: str
+) -> None:
+    land(tmp_path / "in")
+    events = landed(spark, tmp_path)
+    events.write.parquet(str(tmp_path / "numbered"))
+    numbered = spark.read.parquet(str(tmp_path / "numbered"))
+
+    by_key = written(events, tmp_path / "a", "sets", id=["offset", "kind"], content=content)
+    by_place = written(numbered, tmp_path / "b", "sets", content=content)
+
+    assert by_key.backward("sums", {"kind": "b"}).exactness == label
+    assert by_place.backward("sums", {"kind": "b"}).exactness == "exact"
+
+
 def test_a_stream_with_a_key_that_repeats_says_so(spark: SparkSession, tmp_path: Path) -> None:
     land(tmp_path / "in")
     stream = spark.readStream.schema(EVENTS).json(str(tmp_path / "in"))

@@ -55,7 +55,9 @@ def trace(
             row ids of Delta or Iceberg, position in a Parquet file, and last a hash of the content.
             Kafka's only of what Spark reads from topics: for records that were landed elsewhere
             write `id="kafka"` if none is there twice.
-        content: Keep the content of source rows that contributed. Without it answers hold ids only.
+        content: Keep the content of source rows that contributed. Without it answers hold ids only,
+            and are a `superset` where only your word makes the ids unique: rows that share one
+            could not be told apart.
         again: The same rows as a table, for a stream that clew cannot read a second time by
             itself: `spark.read.schema(s).json("in/")`. Parquet and ORC files need none. For a
             stream of Kafka topics, the options with which Kafka is reached:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from clew.graph.node import Annotated
+from clew.sources.identity import ClewIdentity, may_repeat
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +36,14 @@ class Source:
     df: DataFrame
     again: Again | str = "nothing is known of it"
     kind: ClassVar[str] = "source"
-    exactness: ClassVar[Exactness] = "exact"
+
+    @property
+    def exactness(self) -> Exactness:
+        """Without contents nobody sees that rows share an id: the answer then names all of them."""
+        origin = self.origin
+        if origin.keep_content or isinstance(origin.identity, ClewIdentity):
+            return "exact"
+        return "superset" if may_repeat(origin.identity, self.df) else "exact"
 
     @property
     def label(self) -> str:

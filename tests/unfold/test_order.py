@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.sql import functions as F
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     Step = Callable[[clew.TracedFrame], clew.TracedFrame]
 
@@ -216,6 +216,50 @@ def test_each_result_traces_to_the_groups_it_counted(
     assert [len(each) for each in groups] == [each.values["n"] for each in found]
     assert sorted(k for each in groups for k in each) == list(range(40))
     assert sum(len(each.sources["rows"]) for each in found) == ROWS
+
+
+CHOSEN: dict[str, tuple[Callable[[DataFrame], DataFrame], str]] = {
+    "sample": (lambda df: df.sample(0.5, 3), "a step of `rows` (Sample)"),
+    "limit": (lambda df: df.limit(50), "a step of `rows` (GlobalLimit)"),
+    "offset": (lambda df: df.offset(50), "a step of `rows` (Offset)"),
+    "one of several": (lambda df: df.dropDuplicates(["k"]), "a step of `rows` (Deduplicate)"),
+    "shown": (lambda df: df.groupBy("k").agg(F.first("i").alias("i")), "`first()`"),
+    "function": (lambda df: df.withColumn("i", _moody()("k")), "the source `rows` calls a"),
+}
+
+
+def _moody() -> Any:
+    return F.udf(lambda k: k, "int").asNondeterministic()
+
+
+@pytest.mark.parametrize(("make", "why"), CHOSEN.values(), ids=list(CHOSEN))
+def test_a_source_that_may_hold_other_rows_is_not_read_again(
+    spark: SparkSession, folder: Path, make: Callable[[DataFrame], DataFrame], why: str
+) -> None:
+    frame = counted(clew.trace(make(spark.read.parquet(str(folder))), "rows", id=["k"]), "k")
+
+    choice = choose(frame.node, "auto")
+
+    assert choice.capture == "sets"
+    assert choice.why.startswith(why)
+    for capture in ("pointers", "intervals", "keys"):
+        with pytest.raises(CaptureRefusedError):
+            choose(frame.node, capture)
+
+
+def test_a_source_that_holds_the_same_rows_is_read_again(spark: SparkSession, folder: Path) -> None:
+    table = spark.read.parquet(str(folder))
+    plus_one = F.udf(lambda i: i + 1, "int")
+    frames = [
+        table.select("k", "i").distinct(),
+        table.groupBy("k").agg(F.sum("i").alias("i")),
+        table.withColumn("i", plus_one("i")),
+        table.filter("i > 0").orderBy("k"),
+    ]
+
+    for df in frames:
+        traced = counted(clew.trace(df, "rows", id=["k"]), "k")
+        assert choose(traced.node, "auto").capture == "pointers"
 
 
 def test_a_line_that_can_not_be_taken_apart_is_taken_as_a_whole() -> None:

@@ -43,6 +43,7 @@ _EXACT = re.compile(r" as (?:tinyint|smallint|int|decimal\(\d+,\d+\)|interval[\w
 _ORDER_ONLY = frozenset(
     ("Sort", "Repartition", "RepartitionByExpression", "RebalancePartitions", "SubqueryAlias")
 )
+_CHOOSING = frozenset(("Sample", "GlobalLimit", "LocalLimit", "Offset", "Tail"))
 _ALONE = frozenset(("rank", "dense_rank", "percent_rank", "cume_dist"))
 # What gives the same for values that Spark finds equal.
 _COMPARING = ANY_ORDER | {
@@ -75,6 +76,7 @@ class Decisions:
 
     Attributes:
         why: The first such value and what it is, for a message; None if nothing is decided so.
+        chosen: The step by which some of many rows are taken, whichever come first; None if none.
     """
 
     def __init__(
@@ -86,6 +88,7 @@ class Decisions:
         groups_sorted: bool = False,
     ) -> None:
         self.why: str | None = None
+        self.chosen: str | None = None
         self._strong: dict[str, str] = {}
         self._weak: dict[str, str] = {}
         self._types = types
@@ -193,6 +196,9 @@ class Decisions:
         self._decide(step.text)
         before = step.inputs[0].gives
         numbers = list(dict.fromkeys(_numbers(step.text)))
+        some = before is None or not set(before) <= set(numbers)
+        if step.name in _CHOOSING or (step.name == "Deduplicate" and some):
+            self.chosen = step.name
         new = [n for n in numbers if before is None or n not in before]
         if step.name.startswith(("FlatMapGroups", "FlatMapCoGroups", "TransformWithState")):
             self._decide_by_all(step.inputs)

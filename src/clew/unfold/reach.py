@@ -34,12 +34,15 @@ from clew.operators.source import Source
 from clew.operators.through import Through
 from clew.operators.union import Union
 from clew.operators.unpivot import Unpivot
+from clew.sources.origins import keeps_rows_single
 from clew.unfold.between import between
 from clew.unfold.cover import Reach
 from clew.unfold.moments import is_of_moments, window_is_of_moments, window_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+
+    from pyspark.sql import DataFrame
 
     from clew.graph.node import Node
 
@@ -56,10 +59,10 @@ def obstacle(node: Node, *, whole: bool) -> str | None:
         node: The graph.
         whole: All of it is computed again; else aggregations, named frames and what lies below.
     """
-    for each in node.walk():
-        source = each.operator
-        if isinstance(source, Source) and isinstance(source.again, str):
-            return f"source `{source.origin.name}` cannot be read again: {source.again}"
+    sources = [each.operator for each in node.walk() if isinstance(each.operator, Source)]
+    why = next(filter(None, map(_not_read_again, sources)), None)
+    if why:
+        return why
     again = list(_computed_again(node, whole=whole))
     for each in again:
         operator = each.operator
@@ -84,6 +87,28 @@ def obstacle(node: Node, *, whole: bool) -> str | None:
     return _by_order(again, texts, whole=whole)
 
 
+def _not_read_again(source: Source) -> str | None:
+    """Say why a source cannot be read again, or would then have other rows; None if it can."""
+    if isinstance(source.again, str):
+        return f"source `{source.origin.name}` cannot be read again: {source.again}"
+    for df in (source.df, source.again.table):
+        if df is None:
+            continue
+        step = Decisions(analysed(explain(df)), {}).chosen
+        if step:
+            return (
+                f"a step of `{source.origin.name}` ({step}) may choose other rows when the source "
+                "is read again"
+            )
+        # Also where no step uses what it returns: the rows of a source are shown.
+        if _source_changes_mind(df):
+            return (
+                f"the source `{source.origin.name}` calls a function that is not known to return "
+                "the same when it is read again"
+            )
+    return None
+
+
 def _by_order(again: Sequence[Node], texts: Sequence[str], *, whole: bool) -> str | None:
     """Say what is decided by values that depend on the order in which rows are read."""
     types = _types(again)
@@ -99,7 +124,8 @@ def _by_order(again: Sequence[Node], texts: Sequence[str], *, whole: bool) -> st
             "by it"
         )
     for each in again:
-        if isinstance(each.operator, Named):
+        # Rows of a source are shown as well; those that it was given may be made of others.
+        if isinstance(each.operator, (Named, Source)):
             lines = analysed(explain(each.plain.df))
             shown = Decisions(lines, types, groups_sorted=ours).shown
             if shown:
@@ -118,10 +144,10 @@ def _hands_over_groups(node: Node) -> bool:
 
 
 def _types(nodes: Iterable[Node]) -> dict[str, T.DataType]:
-    """Return the types of the columns that aggregations read and give."""
+    """Return the types of the columns that sources give, and aggregations read and give."""
     types: dict[str, T.DataType] = {}
     names: dict[str, set[T.DataType]] = {}
-    gathering = [each for each in nodes if isinstance(each.operator, (Aggregate, Pivot))]
+    gathering = [each for each in nodes if isinstance(each.operator, (Aggregate, Pivot, Source))]
     for each in [one for node in gathering for one in (node, *node.inputs)]:
         df = each.plain.df
         numbers = column_numbers(analysed(explain(df)))
@@ -162,10 +188,28 @@ def _changes_mind(node: Node) -> bool:
     passing = [c for c in node.columns if c in known and node.columns.count(c) == 1]
     if not passing:
         return True  # nothing to probe with; better to carry rows than to trust
-    lines = optimized(explain(df.filter(F.hash(named(passing[0])) != _PROBE)))
+    filters, calls_at = _probed(df, passing[0])
+    return bool(filters and calls_at) and min(filters) < min(calls_at)
+
+
+def _source_changes_mind(df: DataFrame) -> bool:
+    """Find out whether a source calls a Python function that Spark takes for non-deterministic.
+
+    The columns that no function makes are not known, so a filter on each is tried.
+    """
+    if not any("EvalPython" in line for line in optimized(explain(df))):
+        return False
+    if not keeps_rows_single(df):
+        return True  # a filter may go another way than by the function
+    probes = (_probed(df, name) for name in df.columns)
+    return not any(not calls_at or min(filters) > max(calls_at) for filters, calls_at in probes)
+
+
+def _probed(df: DataFrame, column: str) -> tuple[list[int], list[int]]:
+    """Filter a frame by a column; return where in its plan the filter and Python functions are."""
+    lines = optimized(explain(df.filter(F.hash(named(column)) != _PROBE)))
     filters = [i for i, line in enumerate(lines) if str(_PROBE) in line]
-    first = next((i for i, line in enumerate(lines) if "EvalPython" in line), None)
-    return bool(filters) and first is not None and min(filters) < first
+    return filters, [i for i, line in enumerate(lines) if "EvalPython" in line]
 
 
 def stream_obstacle(node: Node, *, whole: bool) -> str | None:

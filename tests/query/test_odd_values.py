@@ -185,6 +185,27 @@ def test_columns_that_differ_in_case_are_traced_where_spark_tells_them_apart(
     assert list(leaf.values()) == [1, "x", 5]
 
 
+@pytest.mark.parametrize("capture", ["sets", "pointers"])
+def test_a_row_is_found_by_the_one_of_two_columns_that_differ_in_case(
+    spark: SparkSession, tmp_path: Path, capture: clew.CaptureName
+) -> None:
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        rows = spark.sql("SELECT * FROM VALUES ('x', 'y', 5), ('z', 'x', 7) t(k, K, v)")
+        source = clew.trace(rows, "rows", id=["v"])
+        out = source.groupBy("k", "K").agg(F.sum("v").alias("total"))
+        kept = out.write.provenance(str(tmp_path / "p"), name="out", capture=capture)
+        kept.format("noop").mode("append").save()
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+
+    provenance = clew.open(str(tmp_path / "p"))
+    given = ({"k": "x"}, {"K": "x"}, {"k": "z", "K": "x"}, "K=x", "K=y,k=x")
+    found = [[row["v"] for row in provenance.backward("out", row).sources] for row in given]
+
+    assert found == [[5], [7], [7], [7], [5]]
+
+
 def test_what_python_cannot_hold_inside_a_list_becomes_text() -> None:
     import pyarrow as pa
 

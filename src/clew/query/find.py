@@ -77,7 +77,7 @@ def _by_text(question: Question, stream: str, text: str) -> RowId:
     if _HEX_ID.fullmatch(text):
         return RowId.from_text(stream, text.lower())
     relation = question.rows_of(stream)
-    columns = () if relation is None else tuple(relation.columns)
+    columns = () if relation is None else (*relation.columns, *relation.renamed)
     values = parse_values(text, columns)
     if values is None and stream in question.snapshot.shared:
         values = {COLUMN: text}
@@ -192,7 +192,8 @@ def _condition(
     given: dict[str, pa.Array] = {}
     parts: list[str] = []
     for number, (name, value) in enumerate(values.items()):
-        column = name if name in relation.columns else spelling.get(name.casefold())
+        exact = relation.renamed.get(name, name)
+        column = exact if exact in relation.columns else spelling.get(name.casefold())
         if column is None:
             known = ", ".join(f"`{each}`" for each in relation.columns)
             msg = f"stream `{stream}` has no column `{name}`.\n\nThe columns are: {known}."

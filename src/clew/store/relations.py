@@ -8,7 +8,7 @@ columns differ are read apart and brought to one set of types.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from clew.store.engine import as_pattern
@@ -30,11 +30,13 @@ class Relation:
         sql: Its text, to be put behind `FROM`.
         params: The parameters that the text refers to.
         columns: The user's columns and their types.
+        renamed: What columns are called here that differ from others in case only.
     """
 
     sql: str
     params: Mapping[str, Any]
     columns: Mapping[str, pa.DataType]
+    renamed: Mapping[str, str] = field(default_factory=dict)
 
 
 def rows_of(types: Mapping[str, pa.StructType]) -> Relation:
@@ -57,7 +59,13 @@ def rows_of(types: Mapping[str, pa.StructType]) -> Relation:
             params[f"versions_{number}"] = [place for place, _ in files]
             version = f"$versions_{number}[{_PLACE} + 1]"
         parts.append(_select(number, version, fields[dtype], columns))
-    return Relation(f"({' UNION ALL '.join(parts)})", params, columns)
+    renamed = {
+        dtype.field(i).name: name
+        for dtype, named in fields.items()
+        for name, (i, _) in named.items()
+        if dtype.field(i).name != name
+    }
+    return Relation(f"({' UNION ALL '.join(parts)})", params, columns, renamed)
 
 
 def _field_names(dtype: pa.StructType) -> dict[str, tuple[int, pa.DataType]]:

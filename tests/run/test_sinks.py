@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql import functions as F
 
 import clew
 from clew.exceptions import GraphError, StoreConflictError, StoreError, WriterError
@@ -12,6 +13,7 @@ from clew.testing import all_traces, read_batches, write_batches
 from frames import READINGS, READINGS_DDL, at
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -347,3 +349,55 @@ def test_names_that_would_mix_rows_up_are_refused(spark: SparkSession, tmp_path:
         save(elsewhere, "n")
     with pytest.raises(StoreConflictError, match="filled by `out`"):
         save(elsewhere.named("out"), "more")
+
+
+ZONE = "spark.sql.session.timeZone"
+
+
+@pytest.fixture
+def zone(spark: SparkSession) -> Iterator[Callable[[str], None]]:
+    before = str(spark.conf.get(ZONE))
+    yield lambda name: spark.conf.set(ZONE, name)
+    spark.conf.set(ZONE, before)
+
+
+def days(frame: clew.TracedFrame) -> clew.TracedFrame:
+    return frame.select(frame["rid"], F.to_date("ts").cast("string").alias("day"))
+
+
+def test_settings_that_change_after_a_pipeline_was_built_do_not_change_its_result(
+    spark: SparkSession, tmp_path: Path, zone: Callable[[str], None]
+) -> None:
+    write_batches(tmp_path / "in", READINGS, [[{"rid": 1, "ts": at("04:30:00")}]])
+    store, out = str(tmp_path / "prov"), str(tmp_path / "out")
+    zone("America/New_York")
+    table = days(clew.trace(spark.read.parquet(str(tmp_path / "in")), "readings"))
+    batches = read_batches(spark, tmp_path / "in", READINGS_DDL)
+    stream = days(clew.trace(batches, "readings")).writeStream.queryName("days").format("noop")
+    zone("Asia/Tokyo")
+
+    for write in (
+        lambda: table.write.provenance(store).parquet(out),
+        lambda: start(stream.provenance(store)),
+        lambda: start(stream.option("checkpointLocation", out).provenance(mode="receive")),
+    ):
+        with pytest.raises(WriterError, match=r'timeZone", "America/New_York"'):
+            write()
+
+    zone("America/New_York")
+    table.write.provenance(store).parquet(out)
+    assert spark.read.parquet(out).collect() == table.plain.collect() == [(1, "2025-12-31")]
+
+
+def test_settings_that_change_before_a_pipeline_is_built_are_its_own(
+    spark: SparkSession, tmp_path: Path, zone: Callable[[str], None]
+) -> None:
+    write_batches(tmp_path / "in", READINGS, [[{"rid": 1, "ts": at("04:30:00")}]])
+    traced = clew.trace(spark.read.parquet(str(tmp_path / "in")), "readings")
+    zone("America/New_York")
+    same = F.udf(lambda rid: rid, "long")
+    table = days(traced.withColumn("rid", same("rid")).filter("rid > 0"))
+
+    table.write.provenance(str(tmp_path / "prov")).parquet(str(tmp_path / "out"))
+
+    assert spark.read.parquet(str(tmp_path / "out")).collect() == [(1, "2025-12-31")]

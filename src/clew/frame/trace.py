@@ -10,6 +10,7 @@ from clew.exceptions import SourceError
 from clew.frame.frame import TracedFrame
 from clew.graph.columns import refuse_lookalike_fields, refuse_reserved, sole
 from clew.graph.node import Node
+from clew.graph.settings import settings_of
 from clew.operators.source import Source
 from clew.sources.again import read_again
 from clew.sources.identity import KafkaIdentity, choose_identity
@@ -93,7 +94,8 @@ def trace(
     origin = Origin(name, identity, df.schema, event_time, content)
     _check_again(df, identity, again)
     kept = _kept(df, event_time, point)
-    return TracedFrame(Node(Source(origin, df, read_again(df, identity, again, kept))))
+    settings = settings_of(df.sparkSession)
+    return TracedFrame(Node(Source(origin, df, read_again(df, identity, again, kept), settings)))
 
 
 def _check_again(

@@ -6,14 +6,14 @@ Spark moves no filter on the event time below its watermark.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from clew.graph.node import Annotated
 from clew.sources.identity import ClewIdentity, may_repeat
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame
 
@@ -30,11 +30,13 @@ class Source:
         origin: What a capture method sees of it.
         df: Its rows.
         again: How it is read a second time, or why it can not be.
+        settings: Those of the session when it was traced, as far as results depend on them.
     """
 
     origin: Origin
     df: DataFrame
     again: Again | str = "nothing is known of it"
+    settings: Mapping[str, str] | None = field(default=None, compare=False)
     kind: ClassVar[str] = "source"
 
     @property

@@ -19,7 +19,7 @@ from clew.graph.mask import masking_with
 from clew.graph.node import interpret, with_secret
 from clew.run.describe import check_name, describe_streams
 from clew.run.masking import check_mask, mask_described
-from clew.run.place import Place, check_id_column, place
+from clew.run.place import Place, check_id_column, check_settings, place
 from clew.run.provenance import BatchJob, clean_rows
 from clew.run.sink import FunctionSink
 from clew.steps import reached
@@ -215,6 +215,7 @@ class TracedWriter:
             )
             raise WriterError(msg)
         check_id_column(self._node, settings)
+        check_settings(self._node)
         check_name(self._node, name)
         root = settings.root
         assert root is not None

@@ -6,8 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, get_args
 
 from clew.assertions.streams import Content
+from clew.capture.off import OFF
 from clew.exceptions import WriterError
 from clew.graph.mask import NOTHING, Mask, read_mask
+from clew.graph.node import interpret
+from clew.graph.settings import differing, settings_of, to_set
+from clew.operators.source import Source
 from clew.run.modes import check_mode
 from clew.store.layout import store_root
 
@@ -126,3 +130,25 @@ def check_id_column(node: Node, settings: Place) -> None:
             'Drop or rename it: `.withColumnRenamed("clew_id", "upstream_id")`.'
         )
         raise WriterError(msg)
+
+
+def check_settings(node: Node) -> None:
+    """Refuse to write under settings by which a pipeline means something else than before.
+
+    Spark settles what an expression means when it is written down; clew builds the query again.
+
+    Raises:
+        WriterError: The result would be another than plain Spark's.
+    """
+    now = settings_of(node.plain.df.sparkSession)
+    sources = [each.operator for each in node.walk() if isinstance(each.operator, Source)]
+    before = next((s.settings for s in sources if s.settings not in (None, now)), None)
+    if before is None or interpret(node, OFF, check=False).df.sameSemantics(node.plain.df):
+        return
+    names = differing(before, now)
+    msg = (
+        f"the session was given other settings ({', '.join(names)}) after the pipeline was built, "
+        "and under these its expressions mean something else.\n\nWrite "
+        f"`{to_set(before, names)}` first, or set them before `clew.trace`."
+    )
+    raise WriterError(msg)

@@ -19,7 +19,7 @@ from clew.run.describe import check_name, describe_streams
 from clew.run.mark import bind, check_bound, own_secret, run_of
 from clew.run.masking import check_mask, mask_described
 from clew.run.modes import DeliverJob, PassJob, with_property_values
-from clew.run.place import Place, check_id_column, place
+from clew.run.place import Place, check_id_column, check_settings, place
 from clew.run.point import start_points
 from clew.run.provenance import BatchJob, clean_rows, is_kept_whole, sink_rows
 from clew.run.query import Follower, TracedQuery
@@ -423,6 +423,7 @@ class TracedStreamWriter:
         refuse_lookalike_fields(self._node.schema, "the result")
         if self._place:
             check_id_column(self._node, self._place)
+            check_settings(self._node)
             if self._place.keep_id and self._place.mode == "on-the-fly":
                 msg = '`keep_id` is for modes that carry ids; "on-the-fly" carries properties.'
                 raise WriterError(msg)

@@ -126,6 +126,39 @@ def test_a_source_that_holds_another_value_each_time_is_not_read_again(
     assert choose(frame.node, "auto").capture == "sets"
 
 
+@pytest.mark.parametrize("capture", ["sets", "pointers", "intervals", "keys"])
+def test_the_file_of_a_row_is_the_same_when_files_are_read_again(
+    spark: SparkSession, tmp_path: Path, capture: clew.CaptureName
+) -> None:
+    spark.range(0, 9, 1, 3).write.parquet(str(tmp_path / "in"))
+    rows = clew.trace(spark.read.parquet(str(tmp_path / "in")), "rows").filter("id <> 4")
+    named = rows.withColumn("file", F.input_file_name()).filter("file like '%parquet'")
+    out = named.groupBy("file").agg(F.sum("id").alias("total"))
+    kept = out.write.provenance(str(tmp_path / "p"), name="out", capture=capture)
+    kept.format("noop").mode("append").save()
+
+    with clew.open(str(tmp_path / "p")) as prov:
+        behind = {
+            row["total"]: sorted(each["id"] for each in prov.backward("out", row).rows)
+            for row in prov.rows("out")
+        }
+
+    assert behind == {3: [0, 1, 2], 8: [3, 5], 21: [6, 7, 8]}
+
+
+def test_the_file_of_a_row_is_not_known_behind_other_steps(rows: clew.TracedFrame) -> None:
+    file = F.input_file_name()
+    frames = [
+        rows.groupBy("i").agg(F.count("*").alias("n")).withColumn("f", file),
+        rows.orderBy("i").withColumn("f", file),
+        rows.repartition(3).withColumn("f", file),
+    ]
+
+    for frame in frames:
+        grouped = frame.groupBy("f").agg(F.count("*").alias("n"))
+        assert choose(grouped.node, "auto").why.startswith("`input_file_name()`")
+
+
 def test_a_text_with_a_line_break_hides_no_function() -> None:
     plan = [
         "Project [concat(x",

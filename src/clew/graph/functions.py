@@ -18,7 +18,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 SETTLED = frozenset(
     """
@@ -149,6 +149,8 @@ WINDOWS = frozenset(("window", "session_window", "window_time"))
 READS_FILES = frozenset(("from_protobuf", "to_protobuf"))
 """Functions that give the same, but take the path of a file: never built from a store."""
 
+_FILE = "input_file_name"
+
 CUT_SHORT = "..."
 """Stands for whatever a plan's text leaves out."""
 
@@ -174,6 +176,10 @@ _LEAF = re.compile(
     r"\w*|ResolvedHint|HiveTableRelation|LogicalQueryStage|EventTimeWatermark|DataSource\w*)\b"
 )
 _BRANCH = re.compile(r"^[:\s]*[+:]- ")
+_OF_A_FILE = re.compile(
+    r"^[:\s]*[+:]- (?:Project|Filter|SubqueryAlias|"
+    r"(?P<files>Relation \S*\[[^\[\]]*\] (?:parquet|orc|json|csv|text|xml|avro)\s*$))"
+)
 _CUT = re.compile(r"\.\.\. \d+ more fields")
 
 
@@ -192,7 +198,7 @@ def is_known(name: str) -> bool:
     return is_settled(name) or name.lower() in _INTERNAL or name.startswith("__pivot_")
 
 
-def unsettled(lines: Iterable[str]) -> str | None:
+def unsettled(lines: Sequence[str]) -> str | None:
     """Find a function in an analysed plan that is not known to give the same twice.
 
     A Python function is left to the caller, whom Spark tells whether it was declared so; a plan
@@ -212,9 +218,25 @@ def unsettled(lines: Iterable[str]) -> str | None:
             return foreign[1]
         text = _TYPES.sub("", line)
         for match in _CALLED.finditer(text):
-            if not is_known(match[1]) and not _has_number(text, match.end()):
+            if is_known(match[1]) or _has_number(text, match.end()):
+                continue
+            if match[1].lower() != _FILE or not _is_of_a_file(lines, number):
                 return match[1]
     return None
+
+
+def _is_of_a_file(lines: Sequence[str], number: int) -> bool:
+    """Tell whether a step is computed where files are read, so that each row is still of its file.
+
+    Behind a join, a shuffle or a sort Spark names another file, or none.
+    """
+    if not re.match(r"[:\s]*(?:[+:]- )?(?:Project|Filter)\b", lines[number]):
+        return False
+    for line in lines[number + 1 :]:
+        step = _OF_A_FILE.match(line)
+        if step is None or step["files"]:
+            return step is not None
+    return False
 
 
 def _has_number(text: str, start: int) -> bool:

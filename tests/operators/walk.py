@@ -63,6 +63,7 @@ CASES: dict[str, Callable[[Any, Any], Any]] = {
     "select: struct star": lambda t, o: t.select("s.*", "id"),
     "select: item star": lambda t, o: t.select(t["*"]),
     "select: unnamed expressions": lambda t, o: t.select(t.v * 2, -t.v, t["v"].cast("string"), t.v),
+    "select: cast of odd": lambda t, o: t.select(F.upper(t["`odd.na``me`"].cast("string"))),
     "select: cast": lambda t, o: t.select(t.v.cast("string"), t["v"].cast("double"), t.k),
     "select: functions": lambda t, o: t.select(
         F.upper(t.k), F.coalesce(t["v"], t.id), F.struct(t.k, t["v"]), F.array(t.v), t.v.isNull()
@@ -269,6 +270,17 @@ CASES: dict[str, Callable[[Any, Any], Any]] = {
     "groupBy: position zero": lambda t, o: t.groupBy(0).count(),
     "groupBy: position beyond": lambda t, o: t.groupBy(99).count(),
     "groupBy: position of odd": lambda t, o: t.groupBy(8).count(),
+    "groupBy: casts": lambda t, o: t.groupBy(
+        t.v.cast("string"), t["V"].cast("decimal(10,2)"), t.k.try_cast("int")
+    ).count(),
+    "groupBy: cast by name": lambda t, o: t.groupBy(F.col("v").cast("string")).count(),
+    "groupBy: cast with a time zone": lambda t, o: t.groupBy(t.at.cast("string")).count(),
+    "groupBy: cast of an array": lambda t, o: t.groupBy(t.tags.cast("array<string>")).count(),
+    "groupBy: casts of fields": lambda t, o: t.groupBy(
+        t["s.a"].cast("string"), t.s.a.cast("string")
+    ).count(),
+    "groupBy: cast of odd": lambda t, o: t.groupBy(t["`odd.na``me`"].cast("string")).count(),
+    "groupBy: cast named": lambda t, o: t.groupBy(t.v.cast("string").alias("w (x)")).count(),
     "groupBy: literal": lambda t, o: t.groupBy(F.lit("x")).count(),
     "groupBy: literal number": lambda t, o: t.groupBy(F.lit(2)).count(),
     "groupBy: alias": lambda t, o: t.alias("x").groupBy(F.col("x.k")).count(),
@@ -315,9 +327,11 @@ CASES: dict[str, Callable[[Any, Any], Any]] = {
     "rollup: names": lambda t, o: t.rollup("k", "v").count(),
     "rollup: grouping": lambda t, o: t.rollup("k").agg(F.grouping("k"), F.grouping_id()),
     "rollup: grouping item": lambda t, o: t.rollup(t.k).agg(F.grouping(t.k), F.sum("v")),
+    "rollup: cast": lambda t, o: t.rollup(t.v.cast("string"), t.k).agg(F.sum(t.id)),
     "rollup: position": lambda t, o: t.rollup(2).count(),
     "rollup: field": lambda t, o: t.rollup("s.a").count(),
     "cube: attribute": lambda t, o: t.cube(t.k).agg(F.count(t.id)),
+    "cube: cast": lambda t, o: t.cube(t.v.cast("string")).count(),
     "cube: names": lambda t, o: t.cube("k", "v").agg(F.max("id").alias("m")),
     "agg: item": lambda t, o: t.groupBy("k").agg(F.max(t["id"]), F.sum(t.v).alias("s")),
     "agg: no keys": lambda t, o: t.groupBy().agg(F.max(t["id"]), F.avg(t.v), F.count("*")),
@@ -337,6 +351,10 @@ CASES: dict[str, Callable[[Any, Any], Any]] = {
     "agg: count of one": lambda t, o: t.groupBy("k").agg(F.count(F.lit(1))),
     "agg: expression": lambda t, o: t.groupBy("k").agg(F.max(t.v) - F.min(t["v"]), F.max(t.v + 1)),
     "agg: of key": lambda t, o: t.groupBy("k").agg(F.upper(t.k), F.max("k")),
+    "agg: cast of key": lambda t, o: t.groupBy(t.v).agg(t.v.cast("string"), F.count("*")),
+    "agg: casts": lambda t, o: t.groupBy("k").agg(
+        F.max(t.v.cast("string")), F.max(t["`odd.na``me`"].cast("decimal(9,1)"))
+    ),
     "agg: field": lambda t, o: t.groupBy("k").agg(F.max("s.a"), F.max(t["s.a"]), F.min(t.s.b)),
     "agg: text": lambda t, o: t.groupBy("k").agg(F.expr("sum(v) filter (where id > 1)")),
     "agg: collect": lambda t, o: t.groupBy("k").agg(F.sort_array(F.collect_list(t.v))),
@@ -373,6 +391,7 @@ CASES: dict[str, Callable[[Any, Any], Any]] = {
     "max: window": lambda t, o: t.groupBy(F.window("at", "1 minute")).max("v"),
     "pivot: values": lambda t, o: t.groupBy(t["k"]).pivot("id", [1, 2]).agg(F.sum(t["v"])),
     "pivot: no values": lambda t, o: t.groupBy("k").pivot("v").count(),
+    "pivot: cast": lambda t, o: t.groupBy(t.v.cast("string")).pivot("k", ["a"]).sum("id"),
     "pivot: several": lambda t, o: (
         t.groupBy("k").pivot("v", [10, 20]).agg(F.max("id"), F.min("id"))
     ),

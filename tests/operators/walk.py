@@ -52,6 +52,11 @@ def _frame(spark: SparkSession, ddl: str, values: str) -> DataFrame:
     return rows.select(*[F.col(quote(c)).cast(f.dataType).alias(f.name) for c, f in kinds])
 
 
+def _most(frame: Any, name: str = "m") -> Any:
+    """Aggregate a frame by a column that a join with the frame itself meets again."""
+    return frame.groupBy(frame.k).agg(F.max(frame.v).alias(name)).filter(F.col(name) < 25)
+
+
 CASES: dict[str, Callable[[Any, Any], Any]] = {
     # select
     "select: every spelling": lambda t, o: t.select(
@@ -149,6 +154,27 @@ CASES: dict[str, Callable[[Any, Any], Any]] = {
     "drop: item replaced": lambda t, o: t.withColumn("v", F.lit(1)).drop(t.v),
     "drop: item of the new frame": lambda t, o: t.withColumn("v", F.lit(1)).transform(
         lambda new: new.drop(new.v)
+    ),
+    "drop: right item of a self-join": lambda t, o: t.transform(
+        lambda t, u: t.join(u, t.k == u.k, "left").drop(u.k), _most(t)
+    ),
+    "drop: right item of a cross join with itself": lambda t, o: t.transform(
+        lambda t, u: t.crossJoin(u).drop(u.k), _most(t)
+    ),
+    "drop: item of a column that was aggregated": lambda t, o: _most(t, "v").join(t, "k").drop(t.v),
+    "drop: left item of a self-join": lambda t, o: t.transform(
+        lambda t, u: t.join(u, t.k == u.k, "left").drop(t.k, u.m), _most(t)
+    ),
+    "drop: items of a self-join by name": lambda t, o: t.transform(
+        lambda t, u: t.join(u, "k", "left").drop(u.k, u.v), _most(t, "v")
+    ),
+    "drop: left item of a self-join from the right": lambda t, o: t.transform(
+        lambda t, u: u.join(t, t.k == u.k, "right").drop(u.k), _most(t)
+    ),
+    "drop: name of a self-join": lambda t, o: (
+        t.alias("a")
+        .join(_most(t).alias("b"), F.col("a.k") == F.col("b.k"), "left")
+        .drop(F.col("b.k"))
     ),
     "drop: nested": lambda t, o: t.drop("s.a"),
     # missing values
@@ -501,6 +527,9 @@ CASES: dict[str, Callable[[Any, Any], Any]] = {
         .join(t.alias("b"), F.col("a.k") == F.col("b.k"))
         .select(F.col("a.id"), F.col("b.id").alias("other"))
     ),
+    "join: self, then right item": lambda t, o: t.transform(
+        lambda t, u: t.join(u, t.k == u.k, "left").select(u.k), _most(t)
+    ),
     "join: self by name": lambda t, o: t.select("id", "k").join(t.select("id", "v"), "id"),
     "join: left": lambda t, o: t.join(o, "k", "left"),
     "join: right": lambda t, o: t.join(o, "k", "right"),
@@ -553,6 +582,9 @@ REFUSED = {
     "withColumn: star in a function": "stands for every column",
     "agg: star in a function": "stands for every column",
     "drop: item replaced": "was replaced since",
+    "drop: right item of a self-join": "not the one that was meant",
+    "drop: right item of a cross join with itself": "not the one that was meant",
+    "drop: item of a column that was aggregated": "not the one that was meant",
     "agg: count of item star": "in a `select` only",
     "select: odd name in a struct": "a field of a struct",
     "groupBy: two fields of a name": "two columns called `a`",
@@ -569,6 +601,7 @@ REFUSED = {
 MORE = {
     "[]: position",
     "groupBy: position of odd",
+    "join: self, then right item",
     "groupBy: after rename, old item",
     "sum: all",
     "sum: key is a number",

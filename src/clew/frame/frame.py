@@ -715,10 +715,10 @@ def _refuse_replaced(node: Node, origin: int, name: str) -> None:
 
 
 def _refuse_shared(node: Node, reference: tuple[int, int], at: int) -> None:
-    """Refuse to drop a column behind a join of frames that were made from one another.
+    """Refuse to drop a column behind a join where Spark would drop another one, or none.
 
     Raises:
-        ColumnError: Spark takes the column that was meant for another one, or for none.
+        ColumnError: Both sides have it from one frame, or a step has made it anew.
     """
     steps = list(node.walk())
     origin = next((each for each in steps if each.id == reference[0]), None)
@@ -727,9 +727,10 @@ def _refuse_shared(node: Node, reference: tuple[int, int], at: int) -> None:
         return
     name = node.columns[at]
     msg = (
-        f"both sides of a join were made from one frame, and which `{name}` Spark would drop is "
-        f'not the one that was meant.\n\nGive the sides names, `.alias("a")` and `.alias("b")`, '
-        f'and drop `F.col("b.{name}")`; or rename the column of one side before the join.'
+        f"the `{name}` that was meant is not the one that Spark would drop: both sides of a join "
+        "were given it by one frame, or a step has made it anew.\n\nGive the sides names, "
+        f'`.alias("a")` and `.alias("b")`, and drop `F.col("b.{name}")`; or rename the column of '
+        "one side before the join."
     )
     raise ColumnError(msg)
 

@@ -52,6 +52,11 @@ def _frame(spark: SparkSession, ddl: str, values: str) -> DataFrame:
     return rows.select(*[F.col(quote(c)).cast(f.dataType).alias(f.name) for c, f in kinds])
 
 
+def _most(frame: Any, name: str = "m") -> Any:
+    """Aggregate a frame by a column that a join with the frame itself meets again."""
+    return frame.groupBy(frame.k).agg(F.max(frame.v).alias(name)).filter(F.col(name) < 25)
+
+
 CASES: dict[str, Callable[[Any, Any], Any]] = {
     # select
     "select: every spelling": lambda t, o: t.select(
@@ -63,6 +68,7 @@ CASES: dict[str, Callable[[Any, Any], Any]] = {
     "select: struct star": lambda t, o: t.select("s.*", "id"),
     "select: item star": lambda t, o: t.select(t["*"]),
     "select: unnamed expressions": lambda t, o: t.select(t.v * 2, -t.v, t["v"].cast("string"), t.v),
+    "select: cast of odd": lambda t, o: t.select(F.upper(t["`odd.na``me`"].cast("string"))),
     "select: cast": lambda t, o: t.select(t.v.cast("string"), t["v"].cast("double"), t.k),
     "select: functions": lambda t, o: t.select(
         F.upper(t.k), F.coalesce(t["v"], t.id), F.struct(t.k, t["v"]), F.array(t.v), t.v.isNull()
@@ -148,6 +154,27 @@ CASES: dict[str, Callable[[Any, Any], Any]] = {
     "drop: item replaced": lambda t, o: t.withColumn("v", F.lit(1)).drop(t.v),
     "drop: item of the new frame": lambda t, o: t.withColumn("v", F.lit(1)).transform(
         lambda new: new.drop(new.v)
+    ),
+    "drop: right item of a self-join": lambda t, o: t.transform(
+        lambda t, u: t.join(u, t.k == u.k, "left").drop(u.k), _most(t)
+    ),
+    "drop: right item of a cross join with itself": lambda t, o: t.transform(
+        lambda t, u: t.crossJoin(u).drop(u.k), _most(t)
+    ),
+    "drop: item of a column that was aggregated": lambda t, o: _most(t, "v").join(t, "k").drop(t.v),
+    "drop: left item of a self-join": lambda t, o: t.transform(
+        lambda t, u: t.join(u, t.k == u.k, "left").drop(t.k, u.m), _most(t)
+    ),
+    "drop: items of a self-join by name": lambda t, o: t.transform(
+        lambda t, u: t.join(u, "k", "left").drop(u.k, u.v), _most(t, "v")
+    ),
+    "drop: left item of a self-join from the right": lambda t, o: t.transform(
+        lambda t, u: u.join(t, t.k == u.k, "right").drop(u.k), _most(t)
+    ),
+    "drop: name of a self-join": lambda t, o: (
+        t.alias("a")
+        .join(_most(t).alias("b"), F.col("a.k") == F.col("b.k"), "left")
+        .drop(F.col("b.k"))
     ),
     "drop: nested": lambda t, o: t.drop("s.a"),
     # missing values
@@ -269,6 +296,17 @@ CASES: dict[str, Callable[[Any, Any], Any]] = {
     "groupBy: position zero": lambda t, o: t.groupBy(0).count(),
     "groupBy: position beyond": lambda t, o: t.groupBy(99).count(),
     "groupBy: position of odd": lambda t, o: t.groupBy(8).count(),
+    "groupBy: casts": lambda t, o: t.groupBy(
+        t.v.cast("string"), t["V"].cast("decimal(10,2)"), t.k.try_cast("int")
+    ).count(),
+    "groupBy: cast by name": lambda t, o: t.groupBy(F.col("v").cast("string")).count(),
+    "groupBy: cast with a time zone": lambda t, o: t.groupBy(t.at.cast("string")).count(),
+    "groupBy: cast of an array": lambda t, o: t.groupBy(t.tags.cast("array<string>")).count(),
+    "groupBy: casts of fields": lambda t, o: t.groupBy(
+        t["s.a"].cast("string"), t.s.a.cast("string")
+    ).count(),
+    "groupBy: cast of odd": lambda t, o: t.groupBy(t["`odd.na``me`"].cast("string")).count(),
+    "groupBy: cast named": lambda t, o: t.groupBy(t.v.cast("string").alias("w (x)")).count(),
     "groupBy: literal": lambda t, o: t.groupBy(F.lit("x")).count(),
     "groupBy: literal number": lambda t, o: t.groupBy(F.lit(2)).count(),
     "groupBy: alias": lambda t, o: t.alias("x").groupBy(F.col("x.k")).count(),
@@ -315,9 +353,11 @@ CASES: dict[str, Callable[[Any, Any], Any]] = {
     "rollup: names": lambda t, o: t.rollup("k", "v").count(),
     "rollup: grouping": lambda t, o: t.rollup("k").agg(F.grouping("k"), F.grouping_id()),
     "rollup: grouping item": lambda t, o: t.rollup(t.k).agg(F.grouping(t.k), F.sum("v")),
+    "rollup: cast": lambda t, o: t.rollup(t.v.cast("string"), t.k).agg(F.sum(t.id)),
     "rollup: position": lambda t, o: t.rollup(2).count(),
     "rollup: field": lambda t, o: t.rollup("s.a").count(),
     "cube: attribute": lambda t, o: t.cube(t.k).agg(F.count(t.id)),
+    "cube: cast": lambda t, o: t.cube(t.v.cast("string")).count(),
     "cube: names": lambda t, o: t.cube("k", "v").agg(F.max("id").alias("m")),
     "agg: item": lambda t, o: t.groupBy("k").agg(F.max(t["id"]), F.sum(t.v).alias("s")),
     "agg: no keys": lambda t, o: t.groupBy().agg(F.max(t["id"]), F.avg(t.v), F.count("*")),
@@ -337,6 +377,10 @@ CASES: dict[str, Callable[[Any, Any], Any]] = {
     "agg: count of one": lambda t, o: t.groupBy("k").agg(F.count(F.lit(1))),
     "agg: expression": lambda t, o: t.groupBy("k").agg(F.max(t.v) - F.min(t["v"]), F.max(t.v + 1)),
     "agg: of key": lambda t, o: t.groupBy("k").agg(F.upper(t.k), F.max("k")),
+    "agg: cast of key": lambda t, o: t.groupBy(t.v).agg(t.v.cast("string"), F.count("*")),
+    "agg: casts": lambda t, o: t.groupBy("k").agg(
+        F.max(t.v.cast("string")), F.max(t["`odd.na``me`"].cast("decimal(9,1)"))
+    ),
     "agg: field": lambda t, o: t.groupBy("k").agg(F.max("s.a"), F.max(t["s.a"]), F.min(t.s.b)),
     "agg: text": lambda t, o: t.groupBy("k").agg(F.expr("sum(v) filter (where id > 1)")),
     "agg: collect": lambda t, o: t.groupBy("k").agg(F.sort_array(F.collect_list(t.v))),
@@ -373,6 +417,7 @@ CASES: dict[str, Callable[[Any, Any], Any]] = {
     "max: window": lambda t, o: t.groupBy(F.window("at", "1 minute")).max("v"),
     "pivot: values": lambda t, o: t.groupBy(t["k"]).pivot("id", [1, 2]).agg(F.sum(t["v"])),
     "pivot: no values": lambda t, o: t.groupBy("k").pivot("v").count(),
+    "pivot: cast": lambda t, o: t.groupBy(t.v.cast("string")).pivot("k", ["a"]).sum("id"),
     "pivot: several": lambda t, o: (
         t.groupBy("k").pivot("v", [10, 20]).agg(F.max("id"), F.min("id"))
     ),
@@ -482,6 +527,9 @@ CASES: dict[str, Callable[[Any, Any], Any]] = {
         .join(t.alias("b"), F.col("a.k") == F.col("b.k"))
         .select(F.col("a.id"), F.col("b.id").alias("other"))
     ),
+    "join: self, then right item": lambda t, o: t.transform(
+        lambda t, u: t.join(u, t.k == u.k, "left").select(u.k), _most(t)
+    ),
     "join: self by name": lambda t, o: t.select("id", "k").join(t.select("id", "v"), "id"),
     "join: left": lambda t, o: t.join(o, "k", "left"),
     "join: right": lambda t, o: t.join(o, "k", "right"),
@@ -534,6 +582,9 @@ REFUSED = {
     "withColumn: star in a function": "stands for every column",
     "agg: star in a function": "stands for every column",
     "drop: item replaced": "was replaced since",
+    "drop: right item of a self-join": "not the one that Spark would drop",
+    "drop: right item of a cross join with itself": "not the one that Spark would drop",
+    "drop: item of a column that was aggregated": "not the one that Spark would drop",
     "agg: count of item star": "in a `select` only",
     "select: odd name in a struct": "a field of a struct",
     "groupBy: two fields of a name": "two columns called `a`",
@@ -550,6 +601,7 @@ REFUSED = {
 MORE = {
     "[]: position",
     "groupBy: position of odd",
+    "join: self, then right item",
     "groupBy: after rename, old item",
     "sum: all",
     "sum: key is a number",

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from clew.exceptions import ColumnError, GraphError, RefusedVerbError
 from clew.frame.group import TracedGroup
-from clew.frame.locate import column_position
+from clew.frame.locate import column_position, locate, maker
 from clew.frame.ordered import OrderedRows, in_order
 from clew.frame.refused import REFUSED
 from clew.graph.columns import (
@@ -714,6 +714,27 @@ def _refuse_replaced(node: Node, origin: int, name: str) -> None:
             raise ColumnError(msg)
 
 
+def _refuse_shared(node: Node, reference: tuple[int, int], at: int) -> None:
+    """Refuse to drop a column behind a join where Spark would drop another one, or none.
+
+    Raises:
+        ColumnError: Both sides have it from one frame, or a step has made it anew.
+    """
+    steps = list(node.walk())
+    origin = next((each for each in steps if each.id == reference[0]), None)
+    is_joined = any(isinstance(each.operator, _join.Join) for each in steps)
+    if origin is None or not is_joined or maker(node, at) == maker(origin, reference[1]):
+        return
+    name = node.columns[at]
+    msg = (
+        f"the `{name}` that was meant is not the one that Spark would drop: both sides of a join "
+        "were given it by one frame, or a step has made it anew.\n\nGive the sides names, "
+        f'`.alias("a")` and `.alias("b")`, and drop `F.col("b.{name}")`; or rename the column of '
+        "one side before the join."
+    )
+    raise ColumnError(msg)
+
+
 def _flat(cols: Sequence[Any]) -> list[Any]:
     if len(cols) == 1 and isinstance(cols[0], (list, tuple)):
         return list(cols[0])
@@ -731,8 +752,6 @@ def _node(other: object, verb: str) -> Node:
 
 
 def _drop_columns(node: Node, columns: list[Column]) -> Node:
-    from clew.frame.locate import locate
-
     positions = []
     for column in columns:
         reference = bare_reference(column)
@@ -741,6 +760,7 @@ def _drop_columns(node: Node, columns: list[Column]) -> Node:
         at = locate(node, reference)
         if at is not None:
             _refuse_replaced(node, reference[0], node.columns[at])
+            _refuse_shared(node, reference, at)
             positions.append(at)
     names = node.columns
     operator = _project.DropAt(tuple(positions), tuple(names[p] for p in positions))

@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from clew.exceptions import ColumnError
-from clew.graph.columns import spelling
+from clew.graph.columns import bare_reference, spelling
+from clew.operators.aggregate import Aggregate
 from clew.operators.join import Join
-from clew.operators.keep import Keep
+from clew.operators.keep import Keep, shown
+from clew.operators.project import Project
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from pyspark.sql import Column
 
     from clew.graph.node import Node
 
@@ -92,3 +96,75 @@ def _in_join(node: Node, join: Join, reference: tuple[int, int]) -> int | None:
         own = before + len(names)
         return own if side == 0 else own + sum(spelt(c) not in names for c in first)
     return None
+
+
+def maker(node: Node, at: int) -> int:
+    """Find the step that made a column: Spark takes a column that is only handed on for one.
+
+    Args:
+        node: Where the column is.
+        at: Its position there.
+
+    Returns:
+        The number of the step. It is the join's for a column that both sides of it were given from
+        one step, and that stands on the right: Spark makes that one anew.
+    """
+    if isinstance(node.operator, Keep):
+        return maker(node.inputs[0], at)
+    if isinstance(node.operator, Join):
+        return _maker_in_join(node, node.operator, at)
+    name = node.columns[at]
+    if not node.inputs or _is_made_in(node, name):
+        return node.id
+    before = _positions(node.inputs[0], name)
+    return maker(node.inputs[0], before[0]) if before else node.id
+
+
+def _positions(node: Node, name: str) -> list[int]:
+    spelt = spelling(node.plain.df)
+    return [i for i, column in enumerate(node.columns) if spelt(column) == spelt(name)]
+
+
+def _is_made_in(node: Node, name: str) -> bool:
+    operator = node.operator
+    spelt = spelling(node.plain.df)
+    if isinstance(operator, Project) and isinstance(operator.columns, dict):
+        return spelt(name) in map(spelt, operator.columns)
+    if isinstance(operator, Project):
+        return not any(_hands_on(node, column, name) for column in operator.columns)
+    if isinstance(operator, Aggregate):
+        is_plain = operator.grouping == "groupBy"
+        return not (is_plain and any(_hands_on(node, key, name) for key in operator.keys))
+    return False
+
+
+def _hands_on(node: Node, column: Column | str, name: str) -> bool:
+    """Tell whether an expression is nothing but the column of that name, or a star."""
+    reference = None if isinstance(column, str) else bare_reference(column)
+    if reference is None:
+        text = shown(column).split(".")[-1]
+    else:
+        text = next((n.columns[reference[1]] for n in node.walk() if n.id == reference[0]), "")
+    spelt = spelling(node.plain.df)
+    return text == "*" or spelt(text.strip("`")) == spelt(name)
+
+
+def _maker_in_join(node: Node, join: Join, at: int) -> int:
+    first, second = node.inputs
+    name = node.columns[at]
+    if join.how in ("semi", "anti"):
+        return maker(first, at)
+    count = len(join.names or [])
+    if at < count:
+        side = second if join.how == "right" else first
+        return maker(side, _positions(side, name)[0])
+    spelt = spelling(node.plain.df)
+    names = [spelt(n) for n in join.names or []]
+    lefts, rights = (
+        [i for i, c in enumerate(each.columns) if spelt(c) not in names] for each in node.inputs
+    )
+    if at - count < len(lefts):
+        return maker(first, lefts[at - count])
+    made = maker(second, rights[at - count - len(lefts)])
+    shared = made in [maker(first, i) for i in _positions(first, name)]
+    return node.id if shared else made

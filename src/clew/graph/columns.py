@@ -41,7 +41,11 @@ JSON = {
 
 _REFERENCE = re.compile(r"_clew_ref_(\d+)_(\d+)")
 _BARE_REFERENCE = re.compile(r"Column<'_clew_ref_(\d+)_(\d+)(?: AS \w+)?'>")
-_CALLED = re.compile(r"_clew_ref_\d+_\d+ AS (?=\w)")
+# `CAST(_clew_ref_1_2 AS STRING)` has a type behind it, and no name.
+_CALLED = re.compile(
+    r"(?<!CAST\()_clew_ref_\d+_\d+ AS (?=\w)"
+    r"|_clew_ref_\d+_\d+ AS (?=\w)(?!(?:(?! AS )[A-Z0-9_ ])+(?:\([\d, ]+\))?\))"
+)
 _NAMELESS = re.compile(r"(?<!\w)(?:struct|arrays_zip)\((?:[^()]*, )?_clew_ref_\d+_\d+(?=[,)])")
 _WORD = re.compile(r"\w+")
 _ALL = re.compile(r"Column<'_clew_all_(\d+)'>")

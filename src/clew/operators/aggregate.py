@@ -36,6 +36,11 @@ if TYPE_CHECKING:
 
 Grouping = Literal["groupBy", "rollup", "cube"]
 _LEVEL = "_clew_level"
+_CAST = re.compile(
+    r"Column<'(?P<tries>TRY_)?CAST\((?P<copy>_clew_ref_\d+_\d+)(?: AS (?P<name>\w+))?"
+    r"(?:(?P<path>(?:\['\w+'\])+) AS \w+)? AS (?P<kind>(?:[^()\[]|\([\d, ]+\))+)\)'>"
+)
+_FIELD = re.compile(r"\['(\w+)'\]")
 _WINDOW = re.compile(r"window\((\w+)(?:, *'[^']*')+\)(?: AS \w+)?")
 
 
@@ -240,7 +245,8 @@ def _named_well(
         key_names = grouped.agg(F.count(F.lit(1))).columns[:-1]
         names = grouped.agg(*aggregates).columns[len(key_names) :]
     references = references_of(node)
-    return _renamed(by, key_names, references), _renamed(aggregates, names, references)
+    df = node.plain.df
+    return _renamed(df, by, key_names, references), _renamed(df, aggregates, names, references)
 
 
 def at_positions(node: Node, keys: Sequence[Column | str]) -> list[Column | str]:
@@ -263,15 +269,31 @@ def _at_position(node: Node, key: Column | str | int) -> Column | str:
 
 
 def _renamed(
-    columns: Sequence[Any], names: Sequence[str], references: Mapping[str, str]
+    df: DataFrame, columns: Sequence[Any], names: Sequence[str], references: Mapping[str, str]
 ) -> list[Any]:
     if len(columns) != len(names):
         return list(columns)
     out = []
     for column, name in zip(columns, names, strict=True):
-        better = real_name(name, references)
+        better = _cast_name(df, column, references) or real_name(name, references)
         out.append(column if better == name else column.alias(better))
     return out
+
+
+def _cast_name(df: DataFrame, column: Column | str, references: Mapping[str, str]) -> str | None:
+    """Ask Spark what it calls a cast of `frame["column"]` beside groups.
+
+    A cast of a name is called by that name there, and one of a column that a frame has given by
+    the whole expression, unless it needs a time zone. So the copy is taken from the frame, too.
+    """
+    match = _CAST.fullmatch(str(column))
+    if match is None or match["copy"] not in references:
+        return None
+    path = _FIELD.findall(match["path"] or "")
+    value = df[".".join([match["copy"], *path])]
+    cast = value.try_cast(match["kind"]) if match["tries"] else value.cast(match["kind"])
+    name = df.groupBy(cast).agg(F.count(F.lit(1))).columns[0]
+    return name.replace(match["copy"], match["name"] or references[match["copy"]])
 
 
 def _session(keys: Sequence[T.StructField]) -> int | None:

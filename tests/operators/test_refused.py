@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.sql import DataFrame, GroupedData, Window
@@ -49,6 +49,13 @@ def test_each_verb_of_a_group_is_followed_or_refused(verb: str) -> None:
     followed = hasattr(TracedGroup, verb)
 
     assert followed != (verb in REFUSED_ON_GROUPS)
+
+
+def test_a_dictionary_of_aggregates_stands_alone(frame: clew.TracedFrame) -> None:
+    mixed: list[Any] = [{"v": "max"}, F.count("*")]
+
+    with pytest.raises(GraphError, match="one dictionary or several columns"):
+        frame.groupBy("k").agg(*mixed)
 
 
 def test_no_verb_is_refused_that_spark_does_not_have() -> None:

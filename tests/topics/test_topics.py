@@ -257,6 +257,18 @@ def test_options_are_refused_for_what_kafka_does_not_give(
         clew.trace(stream, "readings", again={"kafka.bootstrap.servers": servers})
 
 
+def test_options_are_refused_for_records_that_were_left_out_or_changed(
+    spark: SparkSession, servers: str
+) -> None:
+    again = {"kafka.bootstrap.servers": servers}
+    stream = records(spark, servers, "none")
+
+    for changed in (stream.filter("partition = 0"), stream.withColumn("value", F.unhex("value"))):
+        with pytest.raises(SourceError, match="filtered or changed before `clew.trace`"):
+            clew.trace(changed, "readings", again=again)
+    clew.trace(stream.withWatermark("timestamp", "1 minute"), "readings", again=again)
+
+
 def test_a_live_graph_goes_through_a_topic(
     spark: SparkSession, servers: str, tmp_path: Path
 ) -> None:

@@ -47,7 +47,14 @@ class TracedGroup:
         if not exprs:
             msg = '`agg` needs at least one aggregate, e.g. `.agg(F.count("*"))`.'
             raise GraphError(msg)
-        return self._made([e for e in exprs if not isinstance(e, dict)])
+        columns = [e for e in exprs if not isinstance(e, dict)]
+        if len(columns) < len(exprs):
+            msg = (
+                "`agg` takes one dictionary or several columns, not both.\n\n"
+                'Write columns: `.agg(F.max("v"), F.count("*"))`.'
+            )
+            raise GraphError(msg)
+        return self._made(columns)
 
     def count(self) -> TracedFrame:
         """Count the rows of each group."""

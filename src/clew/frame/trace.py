@@ -14,6 +14,7 @@ from clew.graph.settings import settings_of
 from clew.operators.source import Source
 from clew.sources.again import read_again
 from clew.sources.identity import KafkaIdentity, choose_identity
+from clew.sources.origins import is_as_loaded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -115,6 +116,13 @@ def _check_again(
                 f"`{min(added)}`, so reading the topics again "
                 "would not give it.\n\nTrace the stream as it is loaded, and add columns to the "
                 "traced frame."
+            )
+            raise SourceError(msg)
+        if not is_as_loaded(df):
+            msg = (
+                "the stream was filtered or changed before `clew.trace`, and reading the topics "
+                "again would give its records as they were.\n\nTrace the stream as it is loaded, "
+                "and filter the traced frame."
             )
             raise SourceError(msg)
         return

@@ -29,6 +29,10 @@ _AT_MOST_ONCE = {
     *("Repartition", "RepartitionByExpression", "RebalancePartitions", "UnresolvedHint"),
 }
 _RECORD = ("topic", "partition", "offset")
+_BRANCH = re.compile(r"^[:\s]*(?:[+:]- )?[~'!*]*")
+_AS_LOADED = re.compile(
+    r"Project \[(?:\w+#\d+L?(?:, )?)*\]$|SubqueryAlias \w+$|EventTimeWatermark \S+, \w+#\d+L?:? "
+)
 
 
 def keeps_columns_of_kafka(df: DataFrame) -> bool:
@@ -54,6 +58,13 @@ def keeps_columns_of_kafka(df: DataFrame) -> bool:
         name in by_name and re.search(rf"\b{name}#{by_name[name]}(?!\d)", found[0])
         for name in _RECORD
     )
+
+
+def is_as_loaded(df: DataFrame) -> bool:
+    """Tell whether a frame has all rows that it is read from, with no value changed."""
+    lines = analysed(explain(df))
+    steps = [_BRANCH.sub("", line) for line in lines[:-1]]
+    return len(leaves(lines)) == 1 and all(map(_AS_LOADED.match, steps))
 
 
 def keeps_rows_single(df: DataFrame) -> bool:

@@ -147,6 +147,16 @@ def out_of_memory() -> LimitError:
     )
 
 
+def check_bytes(number: float) -> None:
+    """See that so many bytes may be in memory.
+
+    Raises:
+        LimitError: They are too many.
+    """
+    if number > current().bytes:
+        raise out_of_memory()
+
+
 def check_edges(number: float) -> None:
     """See that so many edges may be held.
 

@@ -104,6 +104,46 @@ def test_an_edited_source_is_refused(store: Path) -> None:
         check_stored(store, "out")
 
 
+def _rewired(stream: dict[str, Any]) -> None:
+    stream["graph"]["sink"] = 0
+
+
+def _fed_otherwise(stream: dict[str, Any]) -> None:
+    stream["graph"]["nodes"][1]["inputs"] = [0, 0]
+
+
+def _labelled(stream: dict[str, Any]) -> None:
+    stream["graph"]["nodes"][1]["label"] = "v > 6"
+
+
+def _shaped(stream: dict[str, Any]) -> None:
+    stream["shape"] = "0" * 16
+
+
+def _with_functions(stream: dict[str, Any]) -> None:
+    stream["functions"] = "mine"
+
+
+def _renamed(stream: dict[str, Any]) -> None:
+    stream["name"] = "other"
+
+
+@pytest.mark.parametrize(
+    "edit", [_rewired, _fed_otherwise, _labelled, _shaped, _with_functions, _renamed]
+)
+def test_all_that_a_pipeline_is_rebuilt_from_is_signed(
+    store: Path, edit: Callable[[dict[str, Any]], None]
+) -> None:
+    file = store / "streams" / "out.json"
+    stream = json.loads(file.read_text())
+    edit(stream)
+    stream["version"] = version_of(stream["shape"], stream["pipeline"], stream["functions"])
+    file.write_text(json.dumps(stream))
+
+    with pytest.raises(ReplayError, match="not signed with your key"):
+        check_stored(store, "out")
+
+
 def test_the_key_is_its_owners_only_and_in_no_store(store: Path) -> None:
     key = key_file()
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -14,6 +16,9 @@ from hypothesis import strategies as st
 
 from clew.exceptions import NotAStoreError, StoreError, StoreVersionError
 from clew.store import layout
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 
 @given(st.text(min_size=1).filter(lambda name: not any(0xD800 <= ord(c) < 0xE000 for c in name)))
@@ -110,6 +115,31 @@ def test_a_damaged_header_is_named(tmp_path: Path) -> None:
     (tmp_path / "clew.json").write_text('{"format"')
 
     with pytest.raises(StoreError, match=r"clew\.json` is not valid JSON"):
+        layout.check_store(tmp_path)
+
+
+@pytest.fixture
+def in_time() -> Iterator[None]:
+    """Fail, instead of waiting for ever."""
+    before = signal.signal(signal.SIGALRM, _fail)
+    signal.alarm(20)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def _fail(*_: object) -> None:
+    raise AssertionError
+
+
+@pytest.mark.usefixtures("in_time")
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: path.symlink_to("/dev/zero")])
+def test_what_is_no_regular_file_is_refused_and_not_waited_for(
+    tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    make(tmp_path / "clew.json")
+
+    with pytest.raises(StoreError, match=r"cannot read `.*clew\.json`: it is no regular file"):
         layout.check_store(tmp_path)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from typing import TYPE_CHECKING
 
@@ -190,6 +191,19 @@ def test_an_erasure_changes_no_file_elsewhere(tmp_path: Path, way: str) -> None:
 
     assert mine.read_bytes() == before
     assert sorted(p.name for p in tmp_path.iterdir()) == ["mine.parquet", "prov"]
+
+
+@pytest.mark.parametrize("name", [OWN, "streams/alerts.json"])
+def test_what_is_no_regular_file_is_refused_and_not_waited_for(tmp_path: Path, name: str) -> None:
+    store = _store(tmp_path / "prov")
+    (store.root / name).unlink()
+    os.mkfifo(store.root / name)
+
+    with (
+        pytest.raises(StoreError, match=f"`.*{name}` is no regular file"),
+        clew.open(store.root) as p,
+    ):
+        p.backward("alerts", "00000000000000010000000000000001")
 
 
 def test_a_writer_is_forgotten_without_following_its_name(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import clew
 from clew.exceptions import LimitError, StoreError
 from clew.limits import Limits, under
 from clew.store import packed as module
@@ -23,12 +25,16 @@ from clew.store.packed import (
     IDS,
     INTERVAL,
     INTERVALS,
+    PACKED,
     pack,
     pack_folder,
     read_edges,
     unpack,
     unpack_rows,
 )
+from fuzz.fenced import fenced
+from store.build import RUN, StoreBuilder
+from store.build import row as one_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -564,6 +570,85 @@ def test_a_set_that_needs_few_bytes_is_unpacked_up_to_the_limit_of_edges(
         under(Limits(edges=1_000_000)),
         pytest.raises(LimitError, match="more than the 1,000,000 edges"),
     ):
+        unpack_rows(path, [0])
+
+
+def repeated(tmp_path: Path, size: int = 16 << 10, **changes: object) -> str:
+    """Write a small file of many sets, with one long text in all of them."""
+    sets = 1 << 18
+    said = {"sink": "out", "sink_a": 1, "sink_b": 1, "source": "r", "source_a": 7, "lo": 0}
+    said |= {"hi": 4, "count": 5, "form": IDS, "payload": b"\x01" * size, **changes}
+    columns = []
+    for field in PACKED:
+        places, text = pa.array(np.zeros(sets, np.int32)), pa.array([said[field.name]], field.type)
+        columns.append(pa.DictionaryArray.from_arrays(places, text))
+    path = tmp_path / "packed-0.parquet"
+    pq.write_table(
+        pa.table(columns, PACKED.names),
+        path,
+        row_group_size=sets,
+        compression="zstd",
+        dictionary_pagesize_limit=1 << 30,
+        store_schema=False,
+    )
+    assert path.stat().st_size < 1 << 20
+    return str(path)
+
+
+def test_a_text_that_many_sets_share_is_measured_before_it_is_decoded(tmp_path: Path) -> None:
+    path = repeated(tmp_path)
+
+    with (
+        under(Limits(memory="256 MB")),
+        fenced(1 << 30),
+        pytest.raises(LimitError, match="256 MB of memory"),
+    ):
+        unpack_rows(path, range(1 << 18))
+    with (
+        under(Limits(memory="256 MB")),
+        fenced(1 << 30),
+        pytest.raises(LimitError, match="256 MB of memory"),
+    ):
+        read_edges(Path(path))
+
+
+def test_no_question_decodes_a_text_that_many_sets_share(tmp_path: Path) -> None:
+    store = StoreBuilder(tmp_path / "prov")
+    store.source("r")
+    store.sink("out", ["r"])
+    file = f"edges/out/{RUN}-0000000000/packed-0.parquet"
+    (store.root / file).parent.mkdir(parents=True)
+    repeated((store.root / file).parent)
+    store.batch("out", 0, rows={"out": [one_row(1, 1, n=1)], "r": [one_row(7, 0, n=1)]})
+    commit = f"batches/out/{RUN}-0000000000.json"
+    said = json.loads((store.root / commit).read_text())
+    store.put(commit, {**said, "files": [*said["files"], file], "edges": 1})
+
+    with clew.open(store.root, limits=Limits(memory="256 MB")) as prov, fenced(2 << 30):
+        for _ in range(2):  # the second question takes the edges into memory
+            with pytest.raises(LimitError, match="256 MB of memory"):
+                prov.backward("out", "00000000000000010000000000000001")
+
+
+def test_of_a_text_that_many_sets_share_only_what_is_asked_for_counts(tmp_path: Path) -> None:
+    path = repeated(tmp_path, size=4 << 10, count=(4 << 10) + 1, hi=4 << 10)
+
+    with under(Limits(memory="256 MB")), fenced(1 << 30):
+        assert unpack_rows(path, [1]).num_rows == (4 << 10) + 1
+
+
+def test_a_payload_longer_than_its_set_can_need_is_damage(tmp_path: Path) -> None:
+    path = one_set(tmp_path, form=IDS, payload=b"\x01" * 121)
+
+    with pytest.raises(StoreError, match="does not add up"):
+        unpack_rows(path, [0])
+
+
+@pytest.mark.parametrize("side", ["sink", "source"])
+def test_a_name_that_is_longer_than_a_file_may_have_is_damage(tmp_path: Path, side: str) -> None:
+    path = repeated(tmp_path, size=4, **{side: "x" * (16 << 10)})
+
+    with fenced(1 << 30), pytest.raises(StoreError, match="does not add up"):
         unpack_rows(path, [0])
 
 

@@ -72,14 +72,14 @@ def describe_streams(
         "bounds": bound,
         "pipeline": pipeline,
         "settings": pipeline["settings"],
-        "signature": sign(pipeline),
         "version": version_of(shape, pipeline, functions),
         "meaning": meaning_of(shape, pipeline, functions),
         "shape": shape,
         "functions": functions,
         "state": _state(node),
     }
-    streams.append({**_stream(writer, "sink", node, filled), **own})
+    sink = {**_stream(writer, "sink", node, filled), **own}
+    streams.append({**sink, "signature": sign(sink)})
     return streams
 
 

@@ -90,7 +90,7 @@ def _obstacle(root: Path, said: Mapping[str, Any], *, trust: bool) -> str | None
         return _why(said["graph"]["nodes"], pipeline["unstored"])
     if said["version"] != version_of(said.get("shape"), pipeline, said.get("functions")):
         return "its text in the store is not the one that was run"
-    if not trust and not is_own(pipeline, said.get("signature")):
+    if not trust and not is_own(said):
         return (
             "it is not signed with your key, and to rebuild it is to run what the store says. If "
             f'you trust who wrote the store, write `clew.open("{root}", trust=True)`, or on the '

@@ -25,22 +25,25 @@ KEY_FILE = "CLEW_KEY_FILE"
 """The environment variable that names another file for the key, e.g. for a service."""
 
 _LENGTH = 32
+_SIGNED = ("name", "pipeline", "graph", "shape", "functions", "version")
+"""All of a stream that is read to rebuild its query: steps, and which feeds which, too."""
 
 
-def sign(pipeline: Mapping[str, Any]) -> str:
-    """Sign a stored pipeline with the user's key."""
-    return _signature(pipeline, _key())
+def sign(stream: Mapping[str, Any]) -> str:
+    """Sign what is stored of a stream to rebuild its query, with the user's key."""
+    return _signature(stream, _key())
 
 
-def is_own(pipeline: Mapping[str, Any], signature: object) -> bool:
-    """Tell whether a stored pipeline was signed with the user's key, and not changed since."""
+def is_own(stream: Mapping[str, Any]) -> bool:
+    """Tell whether what is stored of a stream is signed by the user, and not changed since."""
+    signature = stream.get("signature")
     if not isinstance(signature, str) or not signature.isascii():
         return False
-    return hmac.compare_digest(_signature(pipeline, _key()), signature)
+    return hmac.compare_digest(_signature(stream, _key()), signature)
 
 
-def _signature(pipeline: Mapping[str, Any], key: bytes) -> str:
-    text = json.dumps(pipeline, sort_keys=True)
+def _signature(stream: Mapping[str, Any], key: bytes) -> str:
+    text = json.dumps([stream.get(each) for each in _SIGNED], sort_keys=True)
     return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
 
 

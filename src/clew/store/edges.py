@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clew.exceptions import StoreError
-from clew.limits import BYTES_PER_EDGE, check_edges, check_time, current
+from clew.limits import BYTES_PER_EDGE, check_bytes, check_edges, check_time, current
 from clew.store.engine import as_pattern, literal
 
 if TYPE_CHECKING:
@@ -282,17 +282,33 @@ def _unpack_files(session: Session, paths: list[str]) -> pa.Table:
     """Return all edges of packed files, with the place of each edge's file as `file_index`."""
     from clew.store.packed import read_edges, unpack
 
-    # Files after one another, each in its own order: a set still follows the one it builds on.
-    packed = session.table(
-        f"SELECT *, file_index FROM {_FILES} ORDER BY file_index, file_row_number",
-        {"paths": [as_pattern(each) for each in paths]},
-    )
+    named = {"paths": [as_pattern(each) for each in paths]}
     try:
+        _measure(session, named)
+        # Files after one another, each in its own order: a set still follows the one it builds on.
+        packed = session.table(
+            f"SELECT *, file_index FROM {_FILES} ORDER BY file_index, file_row_number", named
+        )
         return unpack(packed)
     except StoreError:
         for path in paths:
             read_edges(Path(path))  # raises for the one that is damaged, and names it
         raise
+
+
+def _measure(session: Session, named: dict[str, list[str]]) -> None:
+    """See that packed files have room in memory: a small one may name a long text in many rows."""
+    from clew.store.packed import LONGEST_NAME, damaged
+
+    sizes = session.table(
+        "SELECT count(*) AS sets, coalesce(sum(octet_length(payload)), 0)::DOUBLE AS bytes, "
+        f"coalesce(max(greatest(strlen(sink), strlen(source))), 0) AS longest FROM {_FILES}",
+        named,
+    ).to_pylist()[0]
+    check_edges(sizes["sets"])
+    check_bytes(sizes["bytes"])
+    if sizes["longest"] > LONGEST_NAME:
+        raise damaged()
 
 
 def _with_places(found: pa.Table, places: list[int]) -> pa.Table:

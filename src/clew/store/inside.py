@@ -52,7 +52,7 @@ def table_file(said: object) -> str:
 
 
 def refuse_link(root: Path, path: str) -> None:
-    """Refuse a path, relative to a store, that leads through a link.
+    """Refuse a path, relative to a store, that leads through a link, or to a pipe or a device.
 
     Raises:
         StoreError: It does.
@@ -66,6 +66,8 @@ def refuse_link(root: Path, path: str) -> None:
             return  # nothing is there, so nothing is read; whoever tries will say so
         if stat.S_ISLNK(mode):
             raise _link(place)
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            raise _special(place)
 
 
 def store_file(root: Path, said: object) -> Path:
@@ -143,4 +145,12 @@ def _link(place: str) -> StoreError:
     return StoreError(
         f"`{place}` is a link, and a store has none: it could lead to files that are not the "
         f"store's.\n\n{_TODO}"
+    )
+
+
+def _special(place: str) -> StoreError:
+    return StoreError(
+        f"`{place}` is no regular file, so the store is damaged: a pipe could be waited for, for "
+        "ever.\n\nDo not use the store if it is not your own. If it is, restore the file from a "
+        "backup."
     )

@@ -11,8 +11,9 @@ import json
 import math
 import os
 import re
+import stat
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.parse import quote, unquote, urlsplit
 from urllib.request import url2pathname
 
@@ -224,7 +225,7 @@ def read_json(path: Path) -> Any:
 
 def _parsed(path: Path) -> Any:
     """Parse a file as strict JSON: no NaN, no halves of characters, no bottomless nesting."""
-    with path.open("rb") as file:
+    with _regular(path) as file:
         text = file.read(MOST_BYTES + 1)
     if len(text) > MOST_BYTES:
         msg = f"it has more than {MOST_BYTES:,} bytes"
@@ -235,6 +236,20 @@ def _parsed(path: Path) -> Any:
     if _SURROGATE.search(text):
         json.dumps(value, ensure_ascii=False).encode()  # fails for half a character
     return value
+
+
+class _NotRegularError(OSError):
+    """A pipe, a device or a folder is where a file should be."""
+
+
+def _regular(path: Path) -> IO[bytes]:
+    """Open a regular file, and wait for nobody to write into a pipe."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        msg = "it is no regular file, so the store is damaged"
+        raise _NotRegularError(msg)
+    return os.fdopen(descriptor, "rb")
 
 
 def _refuse_constant(found: str) -> float:
@@ -269,6 +284,8 @@ def unreadable(path: Path | str, error: OSError) -> StoreError:
     """Say that the operating system does not let us read something, and what to do."""
     why = error.strerror or str(error)
     todo = "Check the path and the disk, then ask again."
+    if isinstance(error, _NotRegularError):
+        todo = "Restore the file from a backup, or write provenance to a new place."
     if isinstance(error, PermissionError):
         todo = (
             "Let the user who runs this read the store, e.g. `chmod -R a+rX` on its folder, or run "

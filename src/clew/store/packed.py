@@ -14,7 +14,7 @@ import uuid
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -22,13 +22,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from clew.exceptions import StoreError
-from clew.limits import BYTES_PER_EDGE, check_edges
+from clew.limits import BYTES_PER_EDGE, check_bytes, check_edges
 from clew.store.edges import COLUMNS, EDGES, is_packed
 from clew.store.engine import vanished
 from clew.store.layout import unreadable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from numpy.typing import ArrayLike, NDArray
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     _Words = NDArray[np.uint64]
     _Bytes = NDArray[np.uint8]
     _Flags = NDArray[np.bool_]
+
+_T = TypeVar("_T")
 
 INTERVAL, INTERVALS, IDS, DELTA = range(4)
 """The forms of a set; `COMPRESSED` is added when its payload went through zstd as well."""
@@ -63,6 +65,7 @@ PACKED = pa.schema(
         pa.field("payload", pa.large_binary()),
     ]
 )
+_UNPAID = PACKED.remove(PACKED.get_field_index("payload"))
 _KEY = ("sink", "sink_a", "sink_b", "source", "source_a")
 _SET = ("lo", "hi", "count", "form", "payload")
 _NAME = "packed-0.parquet"
@@ -73,6 +76,12 @@ _MOST_ROWS = 1 << 20
 """No row group is larger: one is read as a whole."""
 _LONGEST = 10
 """How many bytes a number has at most."""
+LONGEST_NAME = 255
+"""How many bytes the name of a stream has at most: it is the name of a file."""
+_PAYLOADS_AT_ONCE = 1_024
+"""How many payloads are decoded before their lengths are added up."""
+_BYTES_PER_BYTE = 8
+"""What a byte of a payload takes while it is decoded: each may be a number."""
 
 
 # Packing
@@ -281,12 +290,7 @@ def unpack(
 
 def _check(packed: pa.Table) -> None:
     """See that sets are what they may be, before anything is made as large as they say."""
-    for field in PACKED:
-        _require(np.array(packed.column_names.count(field.name) == 1))
-        place = packed.column_names.index(field.name)
-        column = packed.column(place)
-        _require(np.array(_is_kind(column.type, field.type)))
-        _require(np.array(field.nullable or not column.null_count))
+    _check_columns(packed, PACKED)
     form, count, lo = (packed.column(name).to_numpy() for name in ("form", "count", "lo"))
     _require((form >= 0) & (form & ~(DELTA | COMPRESSED) == 0) & (form != COMPRESSED))
     _require(count > 0)
@@ -297,6 +301,19 @@ def _check(packed: pa.Table) -> None:
     hi = pc.fill_null(packed.column("hi"), 0).to_numpy()
     room = hi.view(np.uint64) - lo.view(np.uint64)
     _require(((hi > lo) & ((count - 1).view(np.uint64) <= room)) | ~has_hi)
+
+
+def _check_columns(table: pa.Table, schema: pa.Schema) -> None:
+    for field in schema:
+        _require(np.array(table.column_names.count(field.name) == 1))
+        column = table.column(field.name)
+        _require(np.array(_is_kind(column.type, field.type)))
+        _require(np.array(field.nullable or not column.null_count))
+        if pa.types.is_string(field.type):
+            for chunk in column.chunks:
+                texts = chunk.dictionary if pa.types.is_dictionary(chunk.type) else chunk
+                longest = pc.max(pc.binary_length(texts)).as_py() or 0
+                _require(np.array(longest <= LONGEST_NAME))
 
 
 def _is_kind(found: pa.DataType, wanted: pa.DataType) -> bool:
@@ -351,7 +368,7 @@ def _split(rows: _Ints, is_delta: _Flags, count: _Ints) -> Iterator[_Ints]:
     begins = np.flatnonzero(~is_delta[rows] | (np.diff(rows, prepend=-2) != 1))
     bounds = np.append(begins, len(rows))
     if len(begins) and np.diff(bounds).max() > BLOCK:
-        raise _damaged()
+        raise damaged()
     first, held = 0, 0.0
     for start, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
         size = _total(count[rows[start:end]])
@@ -394,9 +411,12 @@ def _with_chains(is_delta: _Flags, wanted: _Ints) -> _Ints:
     """Add the rows that deltas build on."""
     needed = np.zeros(len(is_delta), np.bool_)
     needed[wanted] = True
-    while (more := needed[1:] & is_delta[1:] & ~needed[:-1]).any():
+    for _ in range(BLOCK):
+        more = needed[1:] & is_delta[1:] & ~needed[:-1]
+        if not more.any():
+            return np.flatnonzero(needed)
         needed[:-1] |= more
-    return np.flatnonzero(needed)
+    raise damaged()
 
 
 def _require_room(form: _Ints, number: _Ints, many: _Ints) -> None:
@@ -442,28 +462,32 @@ def _payloads(payload: pa.ChunkedArray, form: _Ints, rows: _Ints, number: _Ints)
     """Return the payloads of some rows as they were before zstd."""
     chosen = pc.fill_null(payload.take(pa.array(rows)).cast(pa.large_binary()), b"")
     is_compressed = form[rows] >= COMPRESSED
+    lengths = pc.binary_length(chosen).to_numpy()
+    # Two numbers of ten bytes at most for each gap; zstd is only used where it makes less of them.
+    _require(lengths <= 20 * number.astype(np.float64))
+    check_bytes(_total(lengths) * _BYTES_PER_BYTE)
     if not is_compressed.any():
         return chosen.combine_chunks()
     texts = chosen.to_pylist()
     codec = pa.Codec("zstd")
     for row in np.flatnonzero(is_compressed).tolist():
         size = int.from_bytes(texts[row][:4], "little")
-        # Two numbers of ten bytes at most for each gap.
         _require(np.array(size <= 20 * int(number[row])))
         check_edges(size / BYTES_PER_EDGE)
         try:
             texts[row] = codec.decompress(texts[row][4:], size, asbytes=True)
         except (OSError, pa.ArrowInvalid) as error:
-            raise _damaged() from error
+            raise damaged() from error
     return pa.array(texts, pa.large_binary())
 
 
 def _require(is_so: _Flags) -> None:
     if not np.all(is_so):
-        raise _damaged()
+        raise damaged()
 
 
-def _damaged() -> StoreError:
+def damaged() -> StoreError:
+    """Say that a packed file is not as one should be."""
     return StoreError(
         "a packed set of edges does not add up, so its file is damaged or was written by a newer "
         "version of clew.\n\nUpgrade clew, or restore the file from a backup."
@@ -484,17 +508,98 @@ def unpack_rows(path: str, rows: Sequence[int], positions: _Ints | None = None) 
     Raises:
         StoreError: The file is gone or damaged.
     """
-    with _named(path), pq.ParquetFile(path) as file:
-        groups = range(file.num_row_groups)
-        sizes = [file.metadata.row_group(each).num_rows for each in groups]
-        _require(np.array([0 <= each <= _MOST_ROWS for each in sizes]))
-        bounds = _offsets(sizes)
+    with _named(path), pa.OSFile(path) as file:
+        metadata = pq.read_metadata(file)
+        bounds = _offsets(_group_sizes(metadata))
         chosen = np.asarray(rows, np.int64)
         group = np.searchsorted(bounds, chosen, "right") - 1
-        return pa.concat_tables(
-            unpack(file.read_row_group(each), chosen[group == each] - bounds[each], positions)
-            for each in np.unique(group).tolist()
-        )
+        parts = []
+        for each in np.unique(group).tolist():
+            own = chosen[group == each] - bounds[each]
+            parts.append(unpack(_read_sets(file, metadata, each, own), own, positions))
+        return pa.concat_tables(parts)
+
+
+def _group_sizes(metadata: pq.FileMetaData) -> list[int]:
+    sizes = [metadata.row_group(each).num_rows for each in range(metadata.num_row_groups)]
+    _require(np.array([0 <= each <= _MOST_ROWS for each in sizes]))
+    return sizes
+
+
+def _read_sets(file: pa.NativeFile, metadata: pq.FileMetaData, group: int, rows: _Ints) -> pa.Table:
+    """Read the sets of a row group; payloads only of some rows, and of those that they build on.
+
+    A file may have a long text once and name it in many rows. So texts stay in their dictionary
+    while they are read, and payloads are measured before any is copied out of it.
+    """
+    names = [each.name for each in _UNPAID]
+    sets = _by_dictionary(
+        file, metadata, lambda parquet: parquet.read_row_group(group, columns=names)
+    )
+    _check_columns(sets, _UNPAID)
+    for name in ("sink", "source"):
+        if not pa.types.is_dictionary(sets.column(name).type):
+            place = sets.column_names.index(name)
+            sets = sets.set_column(place, name, sets.column(name).dictionary_encode())
+    needed = np.zeros(sets.num_rows, np.bool_)
+    form = sets.column("form").to_numpy()
+    needed[_with_chains(form % COMPRESSED == DELTA, rows)] = True
+    payloads = _by_dictionary(
+        file, metadata, lambda parquet: _read_payloads(parquet, group, needed)
+    )
+    return sets.append_column("payload", payloads)
+
+
+def _by_dictionary(
+    file: pa.NativeFile, metadata: pq.FileMetaData, read: Callable[[pq.ParquetFile], _T]
+) -> _T:
+    """Read texts by dictionary where Arrow can.
+
+    What the file says of its columns is not asked: Arrow ends the process if that is damaged.
+    """
+    texts = ["sink", "source", "payload"]
+    with pq.ParquetFile(file, metadata=metadata, read_dictionary=texts) as parquet:
+        try:
+            return read(parquet)
+        except OSError as error:
+            if "Not yet implemented" not in str(error):
+                raise
+    with pq.ParquetFile(file, metadata=metadata) as parquet:
+        return read(parquet)
+
+
+def _read_payloads(parquet: pq.ParquetFile, group: int, needed: _Flags) -> pa.ChunkedArray:
+    """Read the payloads of a row group; null where they are not needed.
+
+    Raises:
+        LimitError: They need more memory than there may be.
+    """
+    parts: list[pa.Array] = []
+    at, held = 0, 0
+    read = parquet.iter_batches(_PAYLOADS_AT_ONCE, row_groups=[group], columns=["payload"])
+    for batch in read:
+        column = batch.column("payload")
+        _require(np.array(_is_kind(column.type, pa.large_binary())))
+        own = needed[at : at + len(column)]
+        at += len(column)
+        if not own.any():
+            parts.append(pa.nulls(len(column), pa.large_binary()))
+            continue
+        chosen = column.take(pa.array(np.arange(len(column)), mask=~own))
+        held += _length(chosen)
+        check_bytes(held)
+        parts.append(chosen.cast(pa.large_binary()))
+    _require(np.array(at == len(needed)))
+    return pa.chunked_array(parts, pa.large_binary())
+
+
+def _length(texts: pa.Array) -> int:
+    """Add up the lengths of texts, without copying them out of their dictionary."""
+    if pa.types.is_dictionary(texts.type):
+        lengths = pc.binary_length(texts.dictionary).take(texts.indices)
+    else:
+        lengths = pc.binary_length(texts)
+    return pc.sum(lengths.cast(pa.int64())).as_py() or 0
 
 
 def read_edges(path: Path) -> pa.Table:
@@ -504,9 +609,16 @@ def read_edges(path: Path) -> pa.Table:
         StoreError: The file is gone or damaged.
     """
     with _named(str(path)):
-        table = pq.read_table(path, partitioning=None)
-        table = unpack(table) if is_packed(str(path)) else table
-        return table.select(list(COLUMNS)).cast(EDGES)
+        if not is_packed(str(path)):
+            table = pq.read_table(path, partitioning=None)
+            return table.select(list(COLUMNS)).cast(EDGES)
+        parts = [EDGES.empty_table()]
+        with pa.OSFile(str(path)) as file:
+            metadata = pq.read_metadata(file)
+            for group, size in enumerate(_group_sizes(metadata)):
+                edges = unpack(_read_sets(file, metadata, group, np.arange(size)))
+                parts.append(edges.select(list(COLUMNS)).cast(EDGES))
+        return pa.concat_tables(parts)
 
 
 @contextmanager

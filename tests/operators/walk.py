@@ -176,6 +176,29 @@ CASES: dict[str, Callable[[Any, Any], Any]] = {
         .join(_most(t).alias("b"), F.col("a.k") == F.col("b.k"), "left")
         .drop(F.col("b.k"))
     ),
+    "drop: item of the first of a union": lambda t, o: (
+        t.select("k", "v").union(o.select("k", "id")).drop(t.k)
+    ),
+    "drop: item of the second of a union": lambda t, o: (
+        t.select("k", "v").union(o.select("k", "id")).drop(o.k)
+    ),
+    "drop: item that a union casts": lambda t, o: (
+        t.select("v", "id").union(o.select("n", "p")).drop(t.id)
+    ),
+    "drop: item of the second of a union by name": lambda t, o: (
+        t.select("k").unionByName(o.select("k", "p"), allowMissingColumns=True).drop(o.p)
+    ),
+    "drop: item of the first of a difference": lambda t, o: (
+        t.select("k", "v").subtract(o.select("k", "id")).drop(t.k)
+    ),
+    "drop: item of the second of an intersection": lambda t, o: (
+        t.select("k", "v").intersect(o.select("k", "id")).drop(o.k)
+    ),
+    "drop: item that was computed": lambda t, o: t.select("k", (t.v + 1).alias("v")).drop(t.v),
+    "drop: item that was selected": lambda t, o: t.select("k", t.v, "`odd.na``me`").drop(
+        t.v, t["`odd.na``me`"]
+    ),
+    "drop: item of a key": lambda t, o: t.groupBy("k").count().drop(t.k),
     "drop: nested": lambda t, o: t.drop("s.a"),
     # missing values
     "fillna: number": lambda t, o: t.fillna(0),
@@ -582,6 +605,11 @@ REFUSED = {
     "withColumn: star in a function": "stands for every column",
     "agg: star in a function": "stands for every column",
     "drop: item replaced": "was replaced since",
+    "drop: item of the second of a union": "was replaced since",
+    "drop: item that a union casts": "was replaced since",
+    "drop: item of the second of a union by name": "was replaced since",
+    "drop: item of the second of an intersection": "was replaced since",
+    "drop: item that was computed": "was replaced since",
     "drop: right item of a self-join": "not the one that Spark would drop",
     "drop: right item of a cross join with itself": "not the one that Spark would drop",
     "drop: item of a column that was aggregated": "not the one that Spark would drop",

@@ -9,7 +9,7 @@ from clew.graph.columns import bare_reference, quote, spelling
 from clew.operators.aggregate import Aggregate
 from clew.operators.join import Join
 from clew.operators.keep import Keep, shown
-from clew.operators.project import Project
+from clew.operators.project import Project, Reshape
 from clew.operators.setops import SetOperation
 from clew.operators.union import Union
 from clew.operators.unpivot import Unpivot
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from clew.graph.node import Node
 
 # What is Spark's own verb in the plain query, so that Spark can be asked what it makes anew.
-_ASKED = (Union, SetOperation, Unpivot)
+_ASKED = (Reshape, Union, SetOperation, Unpivot)
 
 
 def column_position(

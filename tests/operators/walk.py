@@ -199,6 +199,9 @@ CASES: dict[str, Callable[[Any, Any], Any]] = {
         t.v, t["`odd.na``me`"]
     ),
     "drop: item of a key": lambda t, o: t.groupBy("k").count().drop(t.k),
+    "drop: item of an odd key": lambda t, o: (
+        t.groupBy("`odd.na``me`").count().drop(t["`odd.na``me`"])
+    ),
     "drop: item filled": lambda t, o: t.fillna(0).drop(t.v),
     "drop: item filled as one of a subset": lambda t, o: t.na.fill({"V": 1}).drop(t.v),
     "drop: item filled before a join": lambda t, o: t.fillna(0).join(o, t.k == o.k).drop(t.v),

@@ -159,11 +159,13 @@ def _hands_on(node: Node, column: Column | str, name: str) -> bool:
     """Tell whether an expression is nothing but the column of that name, or a star."""
     reference = None if isinstance(column, str) else bare_reference(column)
     if reference is None:
-        text = shown(column).split(".")[-1]
+        text = shown(column)
     else:
         text = next((n.columns[reference[1]] for n in node.walk() if n.id == reference[0]), "")
     spelt = spelling(node.plain.df)
-    return text == "*" or spelt(text.strip("`")) == spelt(name)
+    # A dot is part of an odd name, or stands behind the alias of a frame.
+    spellings = {text, text.strip("`").replace("``", "`"), text.split(".")[-1].strip("`")}
+    return spelt(name) in map(spelt, spellings) or text.split(".")[-1] == "*"
 
 
 def _maker_in_join(node: Node, join: Join, at: int) -> int:

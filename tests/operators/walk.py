@@ -176,6 +176,43 @@ CASES: dict[str, Callable[[Any, Any], Any]] = {
         .join(_most(t).alias("b"), F.col("a.k") == F.col("b.k"), "left")
         .drop(F.col("b.k"))
     ),
+    "drop: item of the first of a union": lambda t, o: (
+        t.select("k", "v").union(o.select("k", "id")).drop(t.k)
+    ),
+    "drop: item of the second of a union": lambda t, o: (
+        t.select("k", "v").union(o.select("k", "id")).drop(o.k)
+    ),
+    "drop: item that a union casts": lambda t, o: (
+        t.select("v", "id").union(o.select("n", "p")).drop(t.id)
+    ),
+    "drop: item of the second of a union by name": lambda t, o: (
+        t.select("k").unionByName(o.select("k", "p"), allowMissingColumns=True).drop(o.p)
+    ),
+    "drop: item of the first of a difference": lambda t, o: (
+        t.select("k", "v").subtract(o.select("k", "id")).drop(t.k)
+    ),
+    "drop: item of the second of an intersection": lambda t, o: (
+        t.select("k", "v").intersect(o.select("k", "id")).drop(o.k)
+    ),
+    "drop: item that was computed": lambda t, o: t.select("k", (t.v + 1).alias("v")).drop(t.v),
+    "drop: item that was selected": lambda t, o: t.select("k", t.v, "`odd.na``me`").drop(
+        t.v, t["`odd.na``me`"]
+    ),
+    "drop: item of a key": lambda t, o: t.groupBy("k").count().drop(t.k),
+    "drop: item of an odd key": lambda t, o: (
+        t.groupBy("`odd.na``me`").count().drop(t["`odd.na``me`"])
+    ),
+    "drop: item filled": lambda t, o: t.fillna(0).drop(t.v),
+    "drop: item filled as one of a subset": lambda t, o: t.na.fill({"V": 1}).drop(t.v),
+    "drop: item filled before a join": lambda t, o: t.fillna(0).join(o, t.k == o.k).drop(t.v),
+    "drop: item of another type than filled": lambda t, o: t.fillna(0).drop(t.k),
+    "drop: item beside the subset filled": lambda t, o: t.na.fill(0, ["v"]).drop(t.id),
+    "drop: item of the filled frame": lambda t, o: t.fillna(0).transform(lambda n: n.drop(n.v)),
+    "drop: item with values replaced": lambda t, o: t.replace(20, 21).drop(t.v),
+    "drop: item with texts replaced": lambda t, o: t.na.replace("a", "z").drop(t.k),
+    "drop: item beside values replaced": lambda t, o: t.na.replace("a", "z").drop(t.v),
+    "drop: item of renamed columns": lambda t, o: t.toDF(*t.columns).drop(t.v),
+    "drop: item beside one renamed": lambda t, o: t.withColumnRenamed("v", "w").drop(t.k),
     "drop: nested": lambda t, o: t.drop("s.a"),
     # missing values
     "fillna: number": lambda t, o: t.fillna(0),
@@ -582,6 +619,17 @@ REFUSED = {
     "withColumn: star in a function": "stands for every column",
     "agg: star in a function": "stands for every column",
     "drop: item replaced": "was replaced since",
+    "drop: item of the second of a union": "was replaced since",
+    "drop: item that a union casts": "was replaced since",
+    "drop: item of the second of a union by name": "was replaced since",
+    "drop: item of the second of an intersection": "was replaced since",
+    "drop: item that was computed": "was replaced since",
+    "drop: item filled": "was replaced since",
+    "drop: item filled as one of a subset": "was replaced since",
+    "drop: item filled before a join": "not the one that Spark would drop",
+    "drop: item with values replaced": "was replaced since",
+    "drop: item with texts replaced": "was replaced since",
+    "drop: item of renamed columns": "was replaced since",
     "drop: right item of a self-join": "not the one that Spark would drop",
     "drop: right item of a cross join with itself": "not the one that Spark would drop",
     "drop: item of a column that was aggregated": "not the one that Spark would drop",

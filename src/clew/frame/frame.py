@@ -707,25 +707,31 @@ def _refuse_replaced(node: Node, origin: int, name: str) -> None:
             continue
         is_behind = any(each.id == origin for each in step.walk())
         if is_behind and spelt(name) in map(spelt, changed):
-            msg = (
-                f"`{name}` was replaced since it was taken from its frame, and Spark drops nothing "
-                f'then.\n\nWrite `.drop("{name}")` to drop the new column.'
-            )
-            raise ColumnError(msg)
+            raise _replaced(name)
+
+
+def _replaced(name: str) -> ColumnError:
+    return ColumnError(
+        f"`{name}` was replaced since it was taken from its frame, or put under a column of "
+        "another frame, and Spark drops nothing then.\n\n"
+        f'Write `.drop("{name}")` to drop the new column.'
+    )
 
 
 def _refuse_shared(node: Node, reference: tuple[int, int], at: int) -> None:
-    """Refuse to drop a column behind a join where Spark would drop another one, or none.
+    """Refuse to drop a column where Spark would drop another one, or none.
 
     Raises:
-        ColumnError: Both sides have it from one frame, or a step has made it anew.
+        ColumnError: Both sides of a join have it from one frame, a step has made it anew, or it is
+            that of the other frame: behind a union the columns are those of the first.
     """
     steps = list(node.walk())
     origin = next((each for each in steps if each.id == reference[0]), None)
-    is_joined = any(isinstance(each.operator, _join.Join) for each in steps)
-    if origin is None or not is_joined or maker(node, at) == maker(origin, reference[1]):
+    if origin is None or maker(node, at) == maker(origin, reference[1]):
         return
     name = node.columns[at]
+    if not any(isinstance(each.operator, _join.Join) for each in steps):
+        raise _replaced(name)
     msg = (
         f"the `{name}` that was meant is not the one that Spark would drop: both sides of a join "
         "were given it by one frame, or a step has made it anew.\n\nGive the sides names, "

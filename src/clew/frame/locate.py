@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from clew.exceptions import ColumnError
-from clew.graph.columns import bare_reference, spelling
+from clew.graph.columns import bare_reference, quote, spelling
 from clew.operators.aggregate import Aggregate
 from clew.operators.join import Join
 from clew.operators.keep import Keep, shown
-from clew.operators.project import Project
+from clew.operators.project import Project, Reshape
+from clew.operators.setops import SetOperation
+from clew.operators.union import Union
+from clew.operators.unpivot import Unpivot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -17,6 +20,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
     from clew.graph.node import Node
+
+# What is Spark's own verb in the plain query, so that Spark can be asked what it makes anew.
+_ASKED = (Reshape, Union, SetOperation, Unpivot)
 
 
 def column_position(
@@ -131,22 +137,35 @@ def _is_made_in(node: Node, name: str) -> bool:
     if isinstance(operator, Project) and isinstance(operator.columns, dict):
         return spelt(name) in map(spelt, operator.columns)
     if isinstance(operator, Project):
-        return not any(_hands_on(node, column, name) for column in operator.columns)
+        # A reference is a hidden copy here and a column of the frame in Spark: it is not asked.
+        is_taken = any(_hands_on(node, column, name) for column in operator.columns)
+        return not is_taken and _is_new_to_spark(node, name)
     if isinstance(operator, Aggregate):
         is_plain = operator.grouping == "groupBy"
         return not (is_plain and any(_hands_on(node, key, name) for key in operator.keys))
-    return False
+    return isinstance(operator, _ASKED) and _is_new_to_spark(node, name)
+
+
+def _is_new_to_spark(node: Node, name: str) -> bool:
+    """Ask Spark whether a column of a step's first input is dropped from what the step gives."""
+    after = node.plain.df
+    before = node.inputs[0]
+    if len(_positions(before, name)) != 1:
+        return True
+    return len(after.drop(before.plain.df[quote(name)]).columns) == len(after.columns)
 
 
 def _hands_on(node: Node, column: Column | str, name: str) -> bool:
     """Tell whether an expression is nothing but the column of that name, or a star."""
     reference = None if isinstance(column, str) else bare_reference(column)
     if reference is None:
-        text = shown(column).split(".")[-1]
+        text = shown(column)
     else:
         text = next((n.columns[reference[1]] for n in node.walk() if n.id == reference[0]), "")
     spelt = spelling(node.plain.df)
-    return text == "*" or spelt(text.strip("`")) == spelt(name)
+    # A dot is part of an odd name, or stands behind the alias of a frame.
+    spellings = {text, text.strip("`").replace("``", "`"), text.split(".")[-1].strip("`")}
+    return spelt(name) in map(spelt, spellings) or text.split(".")[-1] == "*"
 
 
 def _maker_in_join(node: Node, join: Join, at: int) -> int:

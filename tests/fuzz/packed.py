@@ -23,7 +23,7 @@ from clew.exceptions import LimitError, StoreError
 from clew.limits import Limits, under
 from clew.store import packed as module
 from clew.store.edges import EDGES
-from clew.store.packed import pack, unpack, unpack_rows
+from clew.store.packed import IDS, PACKED, _to_varints, pack, unpack, unpack_rows
 from fuzz.fenced import fenced
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _LIMITS = Limits(seconds=None, memory="64 MB", edges=300_000)
 _NUMBERS = [0, 1, 2, 3, 15, 16, 17, 127, 128, 255, 1 << 31, (1 << 32) - 1, 1 << 32, 1 << 62]
 _NUMBERS += [(1 << 63) - 1, -(1 << 63), -1, -2, 299_999, 300_001, 1 << 40]
+_GAPS = [0, 1, 1, 2, 7, 1 << 62, 1 << 63, (1 << 64) - 1, (1 << 64) - 2, (1 << 64) - 7]
 
 
 def run(seconds: float, seed: int) -> int:
@@ -199,6 +200,20 @@ def _change_payload(table: pa.Table, rng: random.Random) -> pa.Table:
     return _set_cell(table, "payload", row, bytes(data))
 
 
+def _change_gaps(table: pa.Table, rng: random.Random) -> pa.Table:
+    """Write gaps that no set has, and numbers beside them that agree: only the sums tell."""
+    if not table.num_rows or table.schema != PACKED:
+        return table
+    row = _any_row(table, rng)
+    gaps = [rng.choice(_GAPS) for _ in range(rng.randint(1, 6))]
+    end = (table.column("lo")[row].as_py() + sum(gaps)) % (1 << 64)
+    data, _ = _to_varints(np.array(gaps, np.uint64))
+    table = _set_cell(table, "hi", row, end - (1 << 64) if end >> 63 else end)
+    table = _set_cell(table, "count", row, len(gaps) + 1)
+    table = _set_cell(table, "form", row, IDS)
+    return _set_cell(table, "payload", row, data.tobytes())
+
+
 def _change_rows(table: pa.Table, rng: random.Random) -> pa.Table:
     if not table.num_rows:
         return table
@@ -235,6 +250,7 @@ _CHANGES: list[Callable[[pa.Table, random.Random], pa.Table]] = [
     _change_form,
     _change_payload,
     _change_payload,
+    _change_gaps,
     _change_rows,
     _change_type,
 ]

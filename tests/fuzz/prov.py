@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _SOUND = '{"prov": "wasDerivedFrom", "generatedEntity": "sound", "usedEntity": "origin"}'
 _TEXTS = ["a", "b", "ex:a", "", "\x00", "\x01", "\x01a", "\ud800", "a\udfff", "\U0001f600", "é"]
 _TEXTS += ["used", "group", "x" * 300, "_", ":", "ex:", "\u2028", '"', "\\", "{}", "\ufeff"]
+_HARD = ["\ud800", "a\udfff", "\x00", "\x01a", ""]
+"""Texts that are no names."""
 _TIMES = ["2026-01-01T00:00:00Z", "2026-01-01T00:00:00", "0001-01-01T00:00:00+14:00", "now", "1e9"]
 _TIMES += [
     "9999-12-31T23:59:59-23:59",
@@ -40,6 +42,13 @@ _TIMES += [
 _TIMES += ["2016-12-31T23:59:60Z", "2026-W01-1", "20260101T000000Z", "2026-01-01 00:00:00+00:00"]
 _FIELDS = ["prov", "activity", "entity", "generatedEntity", "usedEntity", "collection", "job"]
 _FIELDS += ["function", "node", "time", "group", "used", "generated", "bundle", "prefix"]
+_ENDS = {
+    "used": ["activity", "entity"],
+    "wasGeneratedBy": ["entity", "activity"],
+    "wasDerivedFrom": ["generatedEntity", "usedEntity"],
+    "hadMember": ["collection", "entity"],
+    "group": ["activity"],
+}
 _RELATIONS = ["used", "wasGeneratedBy", "wasDerivedFrom", "hadMember", "group", "end", "entity"]
 _RELATIONS += ["activity", "agent", "wasInformedBy", "wasAttributedTo", "nonsense"]
 
@@ -108,6 +117,8 @@ def _compare(fast: Parsed, slow: Parsed) -> None:
 
 
 def _line(rng: random.Random) -> bytes:
+    if rng.random() < 0.4:
+        return json.dumps(_nearly_sound(rng)).encode()
     said = _document(rng) if rng.random() < 0.4 else _statement(rng)
     for _ in range(rng.choice([0, 1, 1, 2, 3])):
         _change(said, rng)
@@ -129,6 +140,25 @@ def _odd() -> list[Any]:
 
 def _text(rng: random.Random) -> str:
     return rng.choice(_TEXTS)
+
+
+def _nearly_sound(rng: random.Random) -> dict[str, Any]:
+    """Make a statement with one odd thing at most, so that nothing before it is stumbled over."""
+    relation = rng.choice(list(_ENDS))
+    said: dict[str, Any] = {"prov": relation, "group": "g", "function": "f", "node": "n"}
+    said |= {name: rng.choice("abc") for name in _ENDS[relation]}
+    said["time"] = _TIMES[0]
+    if relation == "group":
+        said |= {"used": ["a", "b"], "generated": ["c"]}
+    name = rng.choice(list(said))
+    odd: Any = rng.choice(_HARD)
+    if rng.random() < 0.5:
+        odd = rng.choice([_text(rng), rng.choice(_TIMES), *_odd()])
+    if isinstance(said[name], list) and rng.random() < 0.5:
+        said[name][-1] = odd
+    else:
+        said[name] = odd
+    return said
 
 
 def _statement(rng: random.Random) -> dict[str, Any]:

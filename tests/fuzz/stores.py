@@ -4,15 +4,19 @@ A real store is made by Spark beforehand; then its files are changed, a few at a
 in every field, keys that go or come, paths that lead out, deep nesting, halves of characters, bytes
 that are no JSON. It is opened by somebody else, who asks all kinds of questions without trusting
 it. What comes of it is an answer or an error of clew: no process is started, no file outside the
-store is opened or changed, and it takes neither all memory nor for ever.
+store is opened or changed, and it takes neither all memory nor for ever. Beside the store lies a
+folder with files that it could read, and the system tells of whoever opens one: DuckDB and Arrow
+open files behind Python's back.
 """
 
 from __future__ import annotations
 
 import copy
+import ctypes
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -47,6 +51,8 @@ _VALUES: list[Any] = [
     *("n in (reduce 1 using 'touch x' as y)", "[*", "\u202e", "long", "struct", "kafka", "delta"),
     *([], {}, [[]], [{}], [None], {"": None}, {"a": {"b": []}}, [0, -1], ["a", "a"], [1 << 70]),
 ]
+_OUTSIDE = "outside"
+_ANY_ACCESS = 0x1 | 0x2 | 0x20  # IN_ACCESS, IN_MODIFY and IN_OPEN of Linux
 _FOREIGN = ("open", "os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.link", "os.symlink")
 _fence = threading.local()
 
@@ -68,6 +74,7 @@ def run(seconds: float, seed: int) -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         real = _real(folder)
+        _copy_outside(real)
         texts = {path.relative_to(real): path.read_bytes() for path in _json_files(real)}
         with mock.patch.dict(os.environ, {KEY_FILE: str(folder / "another" / "key")}):
             _ask(folder / "prov", rng, every=True)  # what is not changed is answered
@@ -85,7 +92,7 @@ def _run(
             (real / path).write_bytes(data)
         began = time.process_time()
         try:
-            with fenced(3 << 30), _kept_inside(real):
+            with fenced(3 << 30), _kept_inside(real), _unopened(real.parent / _OUTSIDE):
                 asked = _ask(real, rng)
             assert time.process_time() - began < _SECONDS, f"{asked} take too long"
         except BaseException as error:
@@ -197,6 +204,29 @@ _QUESTIONS: dict[str, Callable[[clew.Provenance, random.Random], object]] = {
 }
 _REFUSED = {"replay", "unfold", "assertions", "backward", "influence", "draw", "timeline", "export"}
 """What an untrusted store may refuse even if nobody changed it: what would have to be computed."""
+
+
+def _copy_outside(root: Path) -> None:
+    """Lay files beside the store that its own names could be changed to lead to."""
+    outside = root.parent / _OUTSIDE
+    outside.mkdir()
+    for path in root.rglob("*.parquet"):
+        shutil.copy(path, outside / path.name)
+
+
+@contextmanager
+def _unopened(folder: Path) -> Iterator[None]:
+    """Let no file of a folder be opened, by whatever library."""
+    system = ctypes.CDLL(None, use_errno=True)
+    watch: int = system.inotify_init1(os.O_NONBLOCK)
+    assert system.inotify_add_watch(watch, os.fsencode(folder), _ANY_ACCESS) >= 0
+    try:
+        yield
+        with suppress(BlockingIOError):
+            event = os.read(watch, 4_096)
+            raise OutsideError("inotify", event[16:].split(b"\0")[0].decode())
+    finally:
+        os.close(watch)
 
 
 @contextmanager
@@ -311,6 +341,11 @@ def _change(value: Any, texts: dict[Path, bytes], rng: random.Random) -> Any:
                 stack.append(inner)
     if not places or rng.random() < 0.01:
         return copy.deepcopy(rng.choice(_VALUES))
+    files = [(each, at) for each, at in places if _is_file(each[at])]
+    if files and rng.random() < 0.2:
+        holder, key = rng.choice(files)
+        holder[key] = _led_out(holder[key], rng)
+        return value
     holder, key = rng.choice(places)
     way = rng.randrange(10)
     if way == 0:
@@ -334,6 +369,17 @@ def _change(value: Any, texts: dict[Path, bytes], rng: random.Random) -> Any:
     else:
         holder[key] = copy.deepcopy(rng.choice(_VALUES))
     return value
+
+
+def _is_file(value: object) -> bool:
+    return isinstance(value, str) and value.endswith(".parquet")
+
+
+def _led_out(file: str, rng: random.Random) -> str:
+    """Let the name of a file lead out of the store, to a file that can be read."""
+    *folders, name = file.split("/")
+    kept = folders[: rng.randint(0, len(folders))]
+    return "/".join([*kept, *[".."] * (len(kept) + 1), _OUTSIDE, name])
 
 
 def _text(text: str, rng: random.Random) -> str:

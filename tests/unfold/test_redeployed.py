@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import clew
-from clew.exceptions import OtherVersionError, ReplayError
+from clew.exceptions import OtherVersionError, ReplayError, StoreConflictError
 from clew.testing import read_batches, run_stream, write_batches
 from clew.unfold import known
 from frames import READINGS, READINGS_DDL, at
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     Frame = clew.TracedFrame
 
 CAPTURES = ("sets", "pointers", "intervals", "keys")
+NEW: dict[str, Any] = {"capture": "sets", "restart": "append"}
 ZONE = "spark.sql.session.timeZone"
 
 
@@ -42,17 +43,21 @@ class Place:
         self.spark, self.folder = spark, folder
         self.store = folder / "prov"
 
-    def source(self) -> Frame:
-        read = read_batches(self.spark, self.folder / "in", READINGS_DDL)
+    def source(self, ddl: str = READINGS_DDL) -> Frame:
+        read = read_batches(self.spark, self.folder / "in", ddl)
         return clew.trace(read, "readings", event_time="ts")
 
     def run(
-        self, build: Callable[[Frame], Frame], *batches: list[dict[str, Any]], **said: Any
+        self,
+        build: Callable[[Frame], Frame],
+        *batches: list[dict[str, Any]],
+        ddl: str = READINGS_DDL,
+        **said: Any,
     ) -> None:
         """Deploy the query, with more input."""
         write_batches(self.folder / "in", READINGS, batches)
         said.setdefault("unfold", "later")
-        frame = build(self.source())
+        frame = build(self.source(ddl))
         run_stream(frame, self.store, "out", checkpoint=self.folder / "chk", **said)
 
     def traces(self, **pipelines: Frame) -> dict[int, tuple[set[int], bool]]:
@@ -249,3 +254,37 @@ def test_a_row_may_take_part_for_as_long_as_any_version_may_hold_it(place: Place
     with clew.open(str(place.store)) as prov:
         [stream] = [each for each in prov.streams() if each.name == "out"]
     assert stream.bounds["readings"]["micros"] == 3_600_000_000
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"ddl": "kwh long, ts timestamp, meter string, rid long"},
+        {"ddl": f"{READINGS_DDL}, more string"},
+        {"mask": {"meter": "drop"}},
+    ],
+)
+def test_rows_in_the_state_are_not_read_as_rows_of_other_columns(
+    place: Place, said: dict[str, Any]
+) -> None:
+    def build(readings: Frame) -> Frame:
+        kept = readings.withWatermark("ts", "0 seconds")
+        return kept.groupBy(F.window("ts", "1 minute")).agg(F.max("rid").alias("last"))
+
+    place.run(build, rows((1, "12:00:01", 77)), rows((2, "12:05:01", 88)), capture="sets")
+
+    with pytest.raises(StoreConflictError, match="Spark's state holds source rows"):
+        place.run(build, rows((3, "12:10", 1)), capture="sets", **said)
+    place.run(lambda r: build(r.filter("kwh > 0")), rows((4, "12:20", 1)), capture="sets")
+
+    assert place.traces() == {1: ({1}, True), 2: ({2}, True), 3: ({3}, True)}
+    place.folder = place.folder / "anew"
+    place.run(build, *([row] for row in rows((5, "12:30", 1), (6, "12:40", 1))), **said, **NEW)
+
+
+def test_rows_of_other_columns_are_taken_where_no_state_holds_any(place: Place) -> None:
+    ddl = "kwh long, ts timestamp, meter string, rid long"
+    place.run(lambda r: r.selectExpr("rid AS last"), rows((1, "12:00", 7)), capture="sets")
+    place.run(lambda r: r.selectExpr("rid AS last"), rows((2, "12:01", 8)), ddl=ddl, capture="sets")
+
+    assert place.traces() == {1: ({1}, True), 2: ({2}, True)}

@@ -6,10 +6,11 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
+from clew.capture.sets import SETS, Sets
 from clew.exceptions import GraphError
 from clew.graph.columns import renumbered
 from clew.graph.duration import micros
-from clew.graph.node import describe
+from clew.graph.node import describe, interpret
 from clew.graph.text import settled_lambdas, without_origins
 from clew.operators.keep import Keep
 from clew.operators.named import Named
@@ -22,6 +23,9 @@ from clew.unfold.bound import bounds, widest
 from clew.unfold.reach import is_stateful
 
 if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from clew.capture.algebra import Annotation
     from clew.graph.node import Node
     from clew.unfold.choose import Choice
 
@@ -92,6 +96,29 @@ def _state(node: Node) -> dict[str, Any]:
         clears = None if any(each.clock for each in found) else delays[0] + life
     kept = any(is_stateful(each) for each in node.walk())
     return {"kept": kept, "clears_us": clears}
+
+
+def carried_in_state(node: Node) -> str:
+    """Return a hash of what source rows are kept as, with `sets`, where a step keeps state.
+
+    Spark takes the bytes that an aggregate gathered for values of the types that a query has now,
+    and does not look at the types that they were written with.
+
+    Args:
+        node: The query, with the mask of its store.
+    """
+    kept = [
+        [[name, kind.simpleString()] for name, kind in _types(interpret(before, SETS).annotation)]
+        for each in node.walk()
+        if is_stateful(each)
+        for before in each.inputs
+    ]
+    return hashlib.sha256(json.dumps(kept).encode()).hexdigest()[:16]
+
+
+def _types(carried: Annotation) -> list[tuple[str, StructType]]:
+    assert isinstance(carried, Sets)
+    return list(carried.types.items())
 
 
 def shape_of(node: Node) -> str:

@@ -15,7 +15,7 @@ from clew.assertions.streams import describe_recorded, recorded_streams
 from clew.exceptions import StoreConflictError, WriterError
 from clew.graph.columns import is_hidden, refuse_lookalike_fields, sole
 from clew.graph.node import interpret, with_secret
-from clew.run.describe import check_name, describe_streams
+from clew.run.describe import carried_in_state, check_name, describe_streams
 from clew.run.mark import bind, check_bound, own_secret, run_of
 from clew.run.masking import check_mask, mask_described
 from clew.run.modes import DeliverJob, PassJob, with_property_values
@@ -44,6 +44,7 @@ from clew.store.commit import (
     store_secret,
 )
 from clew.store.layout import header_file, store_root
+from clew.store.versions import last_version, said_of
 from clew.unfold.carried import repeating
 from clew.unfold.choose import capture_of, choose
 from clew.unfold.held import tables_of
@@ -330,8 +331,9 @@ class TracedStreamWriter:
         check_bound(checkpoint, root, secret)
         run = run_of(checkpoint)
         _admit(settings.restart, root, name, run)
-        described = self._described(settings, choice, run, checkpoint, streams)
+        described = self._described(settings, node, choice, checkpoint, streams)
         _refuse_mixed_keys(root, described[-1])
+        _refuse_other_state(root, run, described[-1])
         version = described[-1]["version"]
         unknown = [s["name"] for s in described if read_stream(root, s["name"]) is None]
         for stream in described:
@@ -378,12 +380,15 @@ class TracedStreamWriter:
     def _described(
         self,
         settings: Place,
+        node: Node,
         choice: Choice,
-        run: str,
         checkpoint: Path,
         streams: Sequence[Recorded],
     ) -> list[dict[str, Any]]:
-        described = describe_streams(self._node, str(self._name), choice, run, str(checkpoint))
+        at = (run_of(checkpoint), str(checkpoint))
+        described = describe_streams(self._node, str(self._name), choice, *at)
+        if choice.capture == "sets":
+            described[-1]["state"]["carried"] = carried_in_state(node)
         described[-1]["assertions"] = describe_recorded(streams, settings.content)
         mask_described(described, settings.mask)
         return described
@@ -512,6 +517,27 @@ def _refuse_mixed_keys(root: Path, now: Mapping[str, Any]) -> None:
         "of its steps are recorded: keys of two versions would be mixed under the same names."
         "\n\nGive the new one another name and checkpoint; or begin anew with another checkpoint "
         'and `restart="overwrite"`.'
+    )
+    raise StoreConflictError(msg)
+
+
+def _refuse_other_state(root: Path, run: str, now: Mapping[str, Any]) -> None:
+    """Refuse to go on with a state in which source rows have other columns than they have now.
+
+    Their values would be taken for those of other columns, or of none.
+    """
+    name = now["name"]
+    last = last_version(root, name, run)
+    before = None if last is None else said_of(read_stream(root, name) or {}, last)
+    kept = ((before or {}).get("state") or {}).get("carried")
+    if None in (kept, now["state"].get("carried")) or kept == now["state"]["carried"]:
+        return
+    msg = (
+        f"the query that fills `{name}` goes on with a checkpoint in which Spark's state holds "
+        "source rows with other columns than those that it reads, names or masks now: their values "
+        "would be taken for those of other columns.\n\nStart it with the columns that it had, in "
+        "their order, and the same `mask`; or give it a new checkpoint and "
+        '`.provenance(path, restart="append")`.'
     )
     raise StoreConflictError(msg)
 

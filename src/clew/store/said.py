@@ -163,7 +163,7 @@ _OF_VERSION: dict[str, Shape] = {
     "shape": maybe(text),
     "functions": maybe(text),
     "meaning": maybe(text),
-    "state": maybe(record({"kept": flag, "clears_us": maybe(whole)})),
+    "state": maybe(record({"kept": flag, "clears_us": maybe(whole)}, {"carried": maybe(text)})),
 }
 _STREAM = record(
     {"name": name, "kind": text},

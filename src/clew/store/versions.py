@@ -33,6 +33,16 @@ def said_of(said: Mapping[str, Any], version: str | None) -> dict[str, Any] | No
     return None if earlier is None else {**said, **earlier, "version": version}
 
 
+def last_version(root: Path, stream: str, run: str) -> str | None:
+    """Return the version of the last batch of a run; None if there is none, or it names none."""
+    last: tuple[int, Path] | None = None
+    for path in batches_folder(root, stream).glob(f"{run}-*.json"):
+        name = parse_batch_folder(path.stem)
+        if name is not None and name[0] == run and (last is None or name[1] > last[0]):
+            last = name[1], path
+    return None if last is None else read_commit(last[1]).get("version")
+
+
 def versions_of(said: Mapping[str, Any]) -> list[str]:
     """List the versions of a query that a stream's file holds, the newest last."""
     newest = said.get("version")

@@ -2,8 +2,9 @@
 
 One stream has a file, a window and a batch for each kind of change; all files are changed at once,
 and then each window is asked for. So a cell also shows that a change touches its own window only:
-windows whose files nothing happened to must be answered. A source of a batch query is one whole,
-and so is a table beside a stream: those are changed one kind at a time.
+windows whose files nothing happened to must be answered. Two meters take turns in a file and one of
+them is asked for, so rows that changed places would be seen. A source of a batch query is one
+whole, and so is a table beside a stream: those are changed one kind at a time.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CAPTURES = ("sets", "pointers", "intervals", "keys")
-_ROWS = 3
+_ROWS = 4
+_METERS = "ab"
 
 
 def _table(path: Path) -> pa.Table:
@@ -168,9 +170,32 @@ def _rows(window: int) -> list[dict[str, Any]]:
     # Far enough apart that what lies around one window is in no other's file.
     clock = f"{10 + window // 12}:{5 * (window % 12):02d}"
     return [
-        {"rid": 10 * window + n, "ts": at(f"{clock}:{n:02d}"), "meter": "a", "kwh": window + n}
+        {
+            "rid": 10 * window + n,
+            "ts": at(f"{clock}:{n:02d}"),
+            "meter": _METERS[n % 2],
+            "kwh": window + n,
+        }
         for n in range(_ROWS)
     ]
+
+
+def _asked_for(window: int) -> set[tuple[int, int]]:
+    return {(row["rid"], row["kwh"]) for row in _rows(window) if row["meter"] == _METERS[0]}
+
+
+def _results(prov: clew.Provenance) -> dict[tuple[int, int], Any]:
+    """Return the results of the meter that is asked for, by hour and minute."""
+    return {
+        (row["window"]["start"].hour, row["window"]["start"].minute): row
+        for row in prov.rows("sums")
+        if row["meter"] == _METERS[0]
+    }
+
+
+def _result(prov: clew.Provenance, window: int) -> Any:
+    begin = _rows(window)[0]["ts"]
+    return _results(prov)[begin.hour, begin.minute]
 
 
 def _answer(ask: Callable[[], clew.Trace], expected: set[tuple[int, int]], *, must: bool) -> str:
@@ -228,15 +253,10 @@ def _streams(setting: Setting, capture: str, *, unfolded: bool) -> Iterator[Outc
     when = "unfolded before" if unfolded else "not unfolded"
     # A query that reads nothing again does not note what its files cover.
     answers = capture != "sets"
-    results = {
-        (row["window"]["start"].hour, row["window"]["start"].minute): row
-        for row in prov.rows("sums")
-    }
+    results = _results(prov)
     for number, kind in enumerate(kinds):
-        rows = _rows(number)
-        row = results[rows[0]["ts"].hour, rows[0]["ts"].minute]
-        expected = {(each["rid"], each["kwh"]) for each in rows}
-        begin = rows[0]["ts"]
+        begin = _rows(number)[0]["ts"]
+        row, expected = results[begin.hour, begin.minute], _asked_for(number)
         must = kind in HARMLESS or capture == "sets" or unfolded
         yield check(
             f"stream, {capture}, {when}, {kind}",
@@ -270,9 +290,7 @@ def _batches(setting: Setting, capture: Any, kind: str, number: int) -> Iterator
     pipelines = {"sums": frame()} if number % 2 and kind != "truncated" else None
     prov = clew.open(place / "prov", pipelines=pipelines)
     must = kind in HARMLESS or capture in ("sets", "pointers")
-    rows = _rows(1)
-    expected = {(each["rid"], each["kwh"]) for each in rows}
-    [row] = [r for r in prov.rows("sums") if r["kwh"] == sum(each["kwh"] for each in rows)]
+    row, expected = _result(prov, 1), _asked_for(1)
     yield check(
         f"batch, {capture}, {kind}",
         lambda: _answer(lambda: prov.backward("sums", row.id), expected, must=must),
@@ -317,18 +335,10 @@ def _tables(setting: Setting, capture: str, change: str, number: int) -> Iterato
         go()
     frame = _streamed(setting.spark, place / "in", place / "rates") if change != "deleted" else None
     prov = clew.open(place / "prov", pipelines={"sums": frame} if frame is not None else None)
-    rows = _rows(0)
 
     def prices() -> str:
-        result = next(
-            r
-            for r in prov.rows("sums")
-            if r["window"]["start"]
-            <= rows[0]["ts"].replace(tzinfo=r["window"]["start"].tzinfo)
-            < r["window"]["end"]
-        )
         try:
-            why = prov.backward("sums", result.id)
+            why = prov.backward("sums", _result(prov, 0).id)
         except ReplayError as error:
             kept = capture == "sets" or change in ("a file added", "moved away and back")
             return f"refused without need: {error}" if kept else ""

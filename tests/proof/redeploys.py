@@ -1,34 +1,39 @@
 """Redeploy a query on its checkpoint with batches pending: every answer is right, or none is given.
 
-The query is changed in ten ways, and in none as a control, under each capture. Source row `n` adds
-the bit `n` to each result that it is in, so Spark itself says which rows a result was made from; a
-model in plain Python says the same from the rows alone. An answer has to name those rows and no
-others, or be refused, or name a gap. Results that were made before the change belong to the query
-that it was, those that were open then to both.
+The query is changed in eleven ways, and in none as a control, under each capture. Source row `n`
+adds the bit `n` to each result that it is in, so Spark itself says which rows a result was made
+from; a model in plain Python says the same from the rows alone. An answer has to name those rows
+and no others, or be refused, or name a gap. Results that were made before the change belong to the
+query that it was, those that were open then to both. Each cell is asked in the process that ran the
+queries and as another would ask. And each is run a second time with the first query cut off in its
+last batch, which the changed query then runs again.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import random
+import shutil
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import functions as F
 
 import clew
-from clew.exceptions import ClewError
+from clew.exceptions import ClewError, ReplayError
+from clew.steps import listen, unlisten
 from clew.testing import read_batches, run_stream, write_batches
 from clew.unfold import known
 from proof.captures import refused
 from proof.case import Outcome, Setting
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -50,7 +55,7 @@ DDL = "rid long, ts timestamp, meter string, code string, kwh long"
 Row = tuple[int, str, str, str, int]
 FIRST: tuple[tuple[Row, ...], ...] = (
     ((0, "04:58:10", "a", "1", 0), (1, "04:58:20", "a", "x", 3), (2, "05:01:30", "b", "2", 0)),
-    ((3, "05:02:05", "a", "1", 0), (4, "05:02:10", "b", "x", 3)),
+    ((3, "05:02:05", "a", "1", 0), (4, "05:02:10", "b", "3", 3)),
 )
 THEN: tuple[tuple[Row, ...], ...] = (
     ((5, "05:02:40", "a", "1", 0), (6, "05:02:45", "b", "2", 3), (7, "05:06:00", "a", "1", 3)),
@@ -119,6 +124,10 @@ KINDS: dict[str, tuple[Query, Query]] = {
     "aggregate": (Query(least=9), Query(least=9, value="min")),
     "added column": (Query(least=9), Query(least=4, extra=True)),
     "schema of the source": (Query(), Query(least=4, ddl=f"{DDL}, more string")),
+    "order of the source's columns": (
+        Query(),
+        Query(least=4, ddl=", ".join(DDL.split(", ")[::-1])),
+    ),
     "time zone": (BY_DAY, replace(BY_DAY, settings={ZONE: "Asia/Tokyo"})),
     "ANSI": (BY_NUMBER, replace(BY_NUMBER, settings={ANSI: "true"})),
     "shuffle partitions": (
@@ -128,6 +137,8 @@ KINDS: dict[str, tuple[Query, Query]] = {
 }
 UNCHANGED = ("nothing", "shuffle partitions")
 """Kinds that change no result, so nothing may be missing either."""
+CUTS = ("batch begun", "sink written", "batch committed")
+"""Where the first query is cut off: nothing is done, the sink has the batch, all but Spark know."""
 
 
 def moment(clock: str) -> dt.datetime:
@@ -137,38 +148,55 @@ def moment(clock: str) -> dt.datetime:
 
 def outcomes(setting: Setting) -> Iterator[Outcome]:
     """Take every kind with every capture, or a sample of them."""
-    cells = [(kind, capture) for kind in KINDS for capture in CAPTURES]
+    cells: list[tuple[str, str, str]] = []
+    for number, (kind, capture) in enumerate((k, c) for k in KINDS for c in CAPTURES):
+        cells += [(kind, capture, ""), (kind, capture, CUTS[number % len(CUTS)])]
     if setting.quick:
         cells = random.Random(setting.seed).sample(cells, 5)
     before = {name: str(setting.spark.conf.get(name)) for name in DEFAULTS}
     try:
-        for number, (kind, capture) in enumerate(cells):
-            folder = setting.folder / f"cell-{number}"
-            yield _cell(setting.spark, folder, kind, capture, elsewhere=number % 2 == 1)
+        for number, (kind, capture, cut) in enumerate(cells):
+            yield from _cell(setting.spark, setting.folder / f"cell-{number}", kind, capture, cut)
     finally:
         for name, value in before.items():
             setting.spark.conf.set(name, value)
 
 
 def _cell(
-    spark: SparkSession, folder: Path, kind: str, capture: str, *, elsewhere: bool
-) -> Outcome:
-    name = f"{kind}, {capture}"
+    spark: SparkSession, folder: Path, kind: str, capture: str, cut: str
+) -> Iterator[Outcome]:
+    name = f"{kind}, {capture}{cut and f', cut off after: {cut}'}"
     first, then = KINDS[kind]
-    seen: Counter[str] = Counter()
-    wrong: list[str] = []
-    _deploy(spark, folder, first, FIRST, capture)
+    why = ""
+    with _cut_off(cut, len(FIRST) - 1):
+        _deploy(spark, folder, first, FIRST, capture, is_cut=bool(cut))
     try:
         _deploy(spark, folder, then, THEN, capture)
     except (ClewError, PySparkException) as error:
-        seen["redeploy refused"] += 1
-        wrong += [f"refused without need: {error}"] if kind in UNCHANGED else []
-    if elsewhere:
-        known._known.clear()
-    _ask(folder, seen, wrong, _truth(first, then))
+        why = str(error)
+    shutil.copytree(folder / "prov", folder / "copy")
+    # The changed query read the batch in which the first was cut off.
+    versions = [*(first for _ in FIRST), *(then for _ in THEN)]
+    if cut:
+        versions[len(FIRST) - 1] = then
+    truth = _truth(versions)
+    for where in ("here", "elsewhere"):
+        if where == "elsewhere":
+            shutil.rmtree(folder / "prov")
+            (folder / "copy").rename(folder / "prov")
+            known._known.clear()
+        yield _asked(f"{name}, asked {where}", folder, kind, why, truth)
+
+
+def _asked(
+    name: str, folder: Path, kind: str, why: str, truth: Mapping[tuple[Any, ...], int]
+) -> Outcome:
+    seen: Counter[str] = Counter({"redeploy refused": 1} if why else {})
+    wrong = [f"refused without need: {why}"] if why and kind in UNCHANGED else []
+    _ask(folder, seen, wrong, truth)
     if kind in UNCHANGED and set(seen) != {"right"}:
         wrong.append(f"nothing was changed, and not all is right: {dict(seen)}")
-    if not seen["right"]:
+    if not seen["right"] and not why:
         wrong.append("no result was answered at all")
     said = ", ".join(f"{count} {what}" for what, count in sorted(seen.items()))
     for what, count in seen.items():
@@ -177,12 +205,33 @@ def _cell(
     return Outcome(f"{name}: {said}", "\n".join(wrong))
 
 
+class _CutError(Exception):
+    """The query ends here, as if its process had been killed."""
+
+
+@contextmanager
+def _cut_off(step: str, batch: int) -> Iterator[None]:
+    """End a query at a step of a batch; at none if there is no step."""
+
+    def end(at: str, number: int) -> None:
+        if (at, number) == (step, batch):
+            raise _CutError
+
+    listen(end)
+    try:
+        yield
+    finally:
+        unlisten(end)
+
+
 def _deploy(
     spark: SparkSession,
     folder: Path,
     query: Query,
     batches: tuple[tuple[Row, ...], ...],
     capture: str,
+    *,
+    is_cut: bool = False,
 ) -> None:
     for name, value in {**DEFAULTS, **query.settings}.items():
         spark.conf.set(name, value)
@@ -191,7 +240,13 @@ def _deploy(
     read = read_batches(spark, folder / "in", query.ddl)
     frame = query.build(clew.trace(read, "readings", event_time="ts"))
     store, chk = folder / "prov", folder / "chk"
-    run_stream(frame, store, "out", checkpoint=chk, capture=capture, unfold="later")
+    try:
+        run_stream(frame, store, "out", checkpoint=chk, capture=capture, unfold="later")
+    except StreamingQueryException:
+        if not is_cut:
+            raise
+    else:
+        assert not is_cut, "the query was not cut off: the case shows nothing"
 
 
 def _typed(row: Row) -> tuple[Any, ...]:
@@ -199,11 +254,11 @@ def _typed(row: Row) -> tuple[Any, ...]:
     return rid, moment(clock), meter, code, kwh
 
 
-def _truth(first: Query, then: Query) -> dict[tuple[Any, ...], int]:
-    """Say which rows are in each result, as bits: each row by the version that read it."""
+def _truth(versions: Sequence[Query]) -> dict[tuple[Any, ...], int]:
+    """Say which rows are in each result, as bits: each row by the version that read its batch."""
     bits: dict[tuple[Any, ...], int] = {}
-    for query, batches in ((first, FIRST), (then, THEN)):
-        for row in (row for batch in batches for row in batch):
+    for query, batch in zip(versions, (*FIRST, *THEN), strict=True):
+        for row in batch:
             for group in query.groups(row):
                 bits[group] = bits.get(group, 0) | 1 << row[0]
     return bits
@@ -221,7 +276,7 @@ def _ask(
                 wrong.append(f"the model differs from Spark: {values}, {truth.get(group)}")
             try:
                 trace = prov.backward("out", result.id)
-            except ClewError as error:
+            except ReplayError as error:
                 seen["refused"] += 1
                 if "\n\n" not in str(error):
                     wrong.append(f"refused without saying what to do: {error}")

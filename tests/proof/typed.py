@@ -27,7 +27,8 @@ _INSTANTS = (
     "2024-03-31T01:30:00Z",
     "2024-10-27T00:30:00.000001Z",  # half past two in Berlin, twice
     "2024-10-27T01:30:00.000001Z",
-    "2024-11-03T04:31:00Z",  # St John's
+    "2024-11-03T03:31:00Z",  # one minute past one in St John's, twice
+    "2024-11-03T04:31:00Z",
     "2024-04-06T14:45:00Z",  # Lord Howe goes back by half an hour
     "2024-04-06T15:15:00Z",
     "2023-12-31T23:59:59.999999Z",

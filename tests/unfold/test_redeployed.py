@@ -314,6 +314,8 @@ def test_rows_in_the_state_are_not_read_as_rows_of_other_columns(
     place.run(lambda r: build(r.filter("kwh > 0")), rows((4, "12:20", 1)), capture="sets")
 
     assert place.traces() == {1: ({1}, True), 2: ({2}, True), 3: ({3}, True)}
+    place.folder = place.folder / "anew"
+    place.run(build, *([row] for row in rows((5, "12:30", 1), (6, "12:40", 1))), **said, **NEW)
 
 
 def test_rows_of_other_columns_are_taken_where_no_state_holds_any(place: Place) -> None:

@@ -58,7 +58,11 @@ def path(tmp_path: Path) -> Path:
         builder.batch("s", n, edges=edges, rows={"s": [row(n, 1, n=n)]})
     builder.batch("s", 0, run=LATER, gap="disk full")
     batch = [{"run": "b" * 8, "started": "2026-01-01T00:00:20Z", "checkpoint": None}]
-    graph = {"nodes": [{"kind": "source"}, {"kind": "aggregate"}], "sources": ["s"], "named": {}}
+    nodes = [
+        {"kind": "source", "label": "s", "inputs": []},
+        {"kind": "aggregate", "label": "sum(n) AS total", "inputs": [0]},
+    ]
+    graph = {"nodes": nodes, "sources": ["s"], "named": {}}
     builder.sink("t", ["s"], runs=batch, schema=schema("total"), graph=graph)
     edges = [("t", 1, 1, "s", n, 1) for n in range(3)]
     builder.batch("t", 0, run="b" * 8, edges=edges, rows={"t": [row(1, 1, total=3)]})

@@ -184,6 +184,18 @@ def test_a_batch_file_that_is_damaged_is_named(builder: StoreBuilder) -> None:
         Store(builder.root).snapshot()
 
 
+@pytest.mark.parametrize("gone", ["kind", "label", "inputs"])
+def test_a_step_that_lacks_a_part_is_named(builder: StoreBuilder, gone: str) -> None:
+    step = {"kind": "source", "label": "reports", "inputs": []}
+    del step[gone]
+    builder.sink("stopped", ["reports"], graph={"nodes": [step], "sink": 0})
+
+    with pytest.raises(
+        StoreError, match=rf"stopped.json. is not as .* no '{gone}' in .graph.nodes"
+    ):
+        Store(builder.root).snapshot()
+
+
 @pytest.mark.parametrize("path", ["../x.parquet", "/etc/x.parquet", "edges/../../x.parquet"])
 def test_files_outside_the_store_are_refused(builder: StoreBuilder, path: str) -> None:
     builder.put(

@@ -91,9 +91,9 @@ def _any_schema(value: Any, at: str) -> None:
 
 
 def _node(value: Any, at: str) -> None:
-    optional = {"inputs": listed(count), "columns": listed(text), "exactness": maybe(text)}
-    optional |= {"id": count, "detail": maybe(mapped(_anything))}
-    record({}, {"kind": text, "label": text, **optional})(value, at)
+    needed: dict[str, Shape] = {"kind": text, "label": text, "inputs": listed(count)}
+    optional = {"columns": listed(text), "exactness": maybe(text)}
+    record(needed, {**optional, "id": count, "detail": maybe(mapped(_anything))})(value, at)
 
 
 def _graph(value: Any, at: str) -> None:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from clew.live.elements import graph_folder
 from clew.live.horizon import Reached
 from clew.store.commit import put_json
-from clew.store.layout import read_json
-from clew.store.said import damaged, read_definition_of
+from clew.store.said import damaged, read_definition_of, read_step
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -131,10 +130,10 @@ class State:
         Raises:
             StoreError: The file does not say how far a graph has come.
         """
-        said = read_json(path)
+        said = read_step(path)
         try:
             return cls.from_dict(said)
-        except (KeyError, TypeError, AttributeError) as error:
+        except TypeError as error:  # it says more than there is to say
             raise damaged(path, error) from error
 
     def counted(self, vertices: int, edges: int, labels: int) -> State:

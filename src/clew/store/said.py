@@ -29,7 +29,9 @@ from clew.store.shapes import (
     misfit,
     moment,
     name,
+    real,
     record,
+    row,
     text,
     whole,
 )
@@ -219,6 +221,20 @@ _DEFINITION = record(
     {"name": name, "queries": maybe(listed(name))},
     {"engine": text, "results": text, "content": flag},
 )
+_OPEN = record({"latest": maybe(whole), "segments": listed(row(maybe(text), whole, whole))})
+_STEP = record(
+    {
+        **dict.fromkeys(("step", "at_us", "done"), whole),
+        **dict.fromkeys(("vertices", "edges", "labels"), count),
+        "taken": mapped(mapped(whole)),
+        "reached": mapped(record({"run": text, "batch": whole, "watermark_ms": whole})),
+        "moved": mapped(real),
+        "late": mapped(maybe(whole)),
+        **dict.fromkeys(("left_out", "gaps"), mapped(count)),
+        **dict.fromkeys(("idle", "repeating"), listed(text)),
+        "open": listed(record({"step": whole, "streams": mapped(_OPEN)})),
+    }
+)
 
 
 def read_commit(path: Path) -> dict[str, Any]:
@@ -298,6 +314,16 @@ def read_definition_of(path: Path) -> dict[str, Any]:
         StoreError: The file does not say what it must say.
     """
     return _read(path.parents[2], path, _DEFINITION)
+
+
+def read_step(path: Path) -> dict[str, Any]:
+    """Read how far a step left a live graph, `<store>/live/<graph>/<folder>/<step>/_step.json`.
+
+    Raises:
+        FileNotFoundError: There is no such step.
+        StoreError: The file does not say how far a graph has come.
+    """
+    return _read(path.parents[4], path, _STEP)
 
 
 def read_point(path: Path) -> int:

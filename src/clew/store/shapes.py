@@ -65,6 +65,12 @@ def count(value: Any, at: str) -> None:
         raise misfit(at, value, "a whole number that is not negative")
 
 
+def real(value: Any, at: str) -> None:
+    """Take a number, whole or not."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        raise misfit(at, value, "a number")
+
+
 def flag(value: Any, at: str) -> None:
     """Take true or false."""
     if not isinstance(value, bool):
@@ -98,6 +104,18 @@ def listed(shape: Shape) -> Shape:
             raise misfit(at, value, "a list")
         for number, each in enumerate(value):
             shape(each, f"{at}[{number}]")
+
+    return check
+
+
+def row(*shapes: Shape) -> Shape:
+    """Take a list of so many values, each of a shape of its own."""
+
+    def check(value: Any, at: str) -> None:
+        if not isinstance(value, list) or len(value) != len(shapes):
+            raise misfit(at, value, f"a list of {len(shapes)} values")
+        for place, (shape, part) in enumerate(zip(shapes, value, strict=True)):
+            shape(part, f"{at}[{place}]")
 
     return check
 

@@ -292,6 +292,26 @@ def test_how_old_dates_are_read_is_a_setting_of_the_query(spark: SparkSession) -
     assert differing(before, settings_of(own)) == [name]
 
 
+@pytest.mark.parametrize("capture", ["pointers", "intervals", "keys"])
+def test_how_literals_are_read_is_a_setting_of_the_query(
+    place: Place, capture: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def build(readings: Frame) -> Frame:
+        # Of `a\\d` Spark reads `a\d`: a digit behind it, not a backslash and the letter.
+        kept = readings.withWatermark("ts", "0 seconds").filter("NOT meter RLIKE 'a\\\\d'")
+        return kept.groupBy(F.window("ts", "1 minute")).agg(F.max("rid").alias("last"))
+
+    day = rows((1, "12:00:01", 1)) + rows((2, "12:00:02", 2), meter="a7")
+    place.run(build, day, rows((3, "12:05", 0)), capture=capture)
+    forget_the_process(monkeypatch)
+    name = "spark.sql.parser.escapedStringLiterals"
+    place.spark.conf.set(name, "true")
+    try:
+        assert place.traces() == {1: ({1}, True)}
+    finally:
+        place.spark.conf.unset(name)
+
+
 @pytest.mark.parametrize(
     "said",
     [

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import clew
-from clew.exceptions import RowNotFoundError
+from clew.exceptions import RowNotFoundError, WriterError
 from clew.steps import listen, unlisten
 
 if TYPE_CHECKING:
@@ -73,3 +73,18 @@ def test_new_rows_never_have_the_provenance_of_those_they_replaced(
     with clew.open(str(tmp_path / "prov")) as prov:
         trace = prov.backward("out", {"k": "a"})
     assert ([row["rid"] for row in trace.rows], trace.complete) == ([1], True)
+
+
+def test_the_mode_is_taken_in_any_case_as_by_spark(spark: SparkSession, tmp_path: Path) -> None:
+    rows = spark.createDataFrame([(1, 1), (2, 9)], "rid int, v int")
+    source = clew.trace(rows, "rows", id=["rid"])
+
+    for mode, most in (("overwrite", 10), ("OVERWRITE", 5)):
+        writer = source.filter(f"v < {most}").write.provenance(str(tmp_path / "prov"), name="out")
+        writer.mode(mode).parquet(str(tmp_path / "out"))
+
+    with clew.open(str(tmp_path / "prov")) as prov:
+        assert [row["rid"] for row in prov.rows("out")] == [1]
+    ignoring = source.write.provenance(str(tmp_path / "prov"), name="out").mode("Ignore")
+    with pytest.raises(WriterError, match="may write nothing"):
+        ignoring.parquet(str(tmp_path / "out"))

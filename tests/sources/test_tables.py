@@ -10,7 +10,9 @@ from pyspark.sql import functions as F
 
 import clew
 from clew.exceptions import SourceChangedError
+from clew.steps import listen, unlisten
 from clew.testing import read_batches, run_stream, write_batches
+from clew.unfold import known
 from clew.unfold.held import rows_digest
 from frames import READINGS, READINGS_DDL, at
 
@@ -132,6 +134,65 @@ def test_files_that_came_to_a_batch_source_later_are_left_out(
 
 
 @pytest.mark.parametrize("capture", ["sets", "pointers", "intervals", "keys"])
+def test_a_table_that_a_subquery_reads_is_looked_at_before_it_is_read_again(
+    spark: SparkSession, tmp_path: Path, capture: Any
+) -> None:
+    def write_limit(most: int) -> None:
+        frame = spark.createDataFrame([(most,)], "most int")
+        frame.coalesce(1).write.mode("overwrite").parquet(str(tmp_path / "limit"))
+
+    def counted() -> clew.TracedFrame:
+        spark.read.parquet(str(tmp_path / "limit")).createOrReplaceTempView("most_of_all")
+        readings = spark.read.parquet(str(tmp_path / "in"))
+        few = readings.filter("kwh <= (SELECT max(most) FROM most_of_all)")
+        traced = clew.trace(few, "readings", id=["rid"])
+        return traced.groupBy("meter").agg(F.count("*").alias("n"))
+
+    write_limit(15)
+    day = [reading(1, "12:00:00", 10), reading(2, "12:00:00", 20)]
+    write_batches(tmp_path / "in", READINGS, [day])
+    writer = counted().write.provenance(str(tmp_path / "prov"), capture=capture)
+    writer.parquet(str(tmp_path / "sums"))
+    write_limit(25)
+    prov = clew.open(tmp_path / "prov", pipelines={"sums": counted()})
+
+    if capture in ("intervals", "keys"):
+        with pytest.raises(SourceChangedError, match="`readings` holds other rows"):
+            prov.backward("sums", {"meter": "a"})
+    else:
+        why = prov.backward("sums", {"meter": "a"})
+        assert ([row["rid"] for row in why.rows], why.complete) == ([1], True)
+    with pytest.raises(SourceChangedError, match="`readings` holds other rows|was not noted"):
+        prov.replay("sums")
+
+
+@pytest.mark.parametrize("capture", ["intervals", "keys"])
+def test_files_that_came_later_are_not_left_out_of_a_frame_that_puts_rows_together(
+    spark: SparkSession, tmp_path: Path, capture: Any
+) -> None:
+    def add_limit(most: int) -> None:
+        frame = spark.createDataFrame([(most,)], "most int")
+        frame.coalesce(1).write.mode("append").parquet(str(tmp_path / "limits"))
+
+    def counted() -> clew.TracedFrame:
+        most = spark.read.parquet(str(tmp_path / "limits")).agg(F.max("most").alias("most"))
+        few = spark.read.parquet(str(tmp_path / "in")).join(most, F.col("kwh") <= F.col("most"))
+        traced = clew.trace(few, "readings", id=["rid"])
+        return traced.groupBy("meter").agg(F.count("*").alias("n"))
+
+    add_limit(15)
+    day = [reading(1, "12:00:00", 10), reading(2, "12:00:00", 20)]
+    write_batches(tmp_path / "in", READINGS, [day])
+    writer = counted().write.provenance(str(tmp_path / "prov"), capture=capture)
+    writer.parquet(str(tmp_path / "sums"))
+    add_limit(25)
+    prov = clew.open(tmp_path / "prov", pipelines={"sums": counted()})
+
+    with pytest.raises(SourceChangedError, match="came to `readings` after batch 0"):
+        prov.backward("sums", {"meter": "a"})
+
+
+@pytest.mark.parametrize("capture", ["sets", "pointers", "intervals", "keys"])
 def test_a_batch_source_that_was_rewritten_is_not_replayed(
     spark: SparkSession, tmp_path: Path, capture: Any
 ) -> None:
@@ -167,6 +228,37 @@ def test_rows_in_memory_are_compared_when_another_frame_stands_for_them(
     with pytest.raises(SourceChangedError, match="`rates` holds other rows"):
         other.backward("best", {"meter": "a"})
     assert [row["price"] for row in same.backward("best", {"meter": "a"}).rows] == [1]
+
+
+@pytest.mark.parametrize("price", [1, 2])
+def test_rows_in_memory_are_compared_for_a_batch_that_was_cut_off_before_its_edges(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, price: int
+) -> None:
+    def frame(price: int) -> clew.TracedFrame:
+        rates = spark.createDataFrame([("a", price)], "meter string, price int")
+        return clew.trace(rates, "rates", id=["meter"]).groupBy("meter").agg(F.count("*"))
+
+    def die(reached: str, _: int) -> None:
+        if reached == "unfolding begun":
+            raise KeyboardInterrupt
+
+    writer = frame(1).write.provenance(str(tmp_path / "prov"), capture="pointers")
+    listen(die)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            writer.parquet(str(tmp_path / "best"))
+    finally:
+        unlisten(die)
+    monkeypatch.setattr(known, "_known", {})  # as another process would ask
+    prov = clew.open(tmp_path / "prov", pipelines={"best": frame(price)})
+
+    why = prov.backward("best", {"meter": "a"})
+
+    if price == 1:
+        assert ([row["price"] for row in why.rows], why.complete) == ([1], True)
+    else:
+        assert (len(why.rows), why.complete) == (0, False)
+        assert "`rates` holds other rows" in why.gaps[0].reason
 
 
 @pytest.mark.parametrize("kind", ["timestamp", "timestamp_ntz"])

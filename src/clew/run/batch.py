@@ -32,7 +32,6 @@ from clew.store.commit import (
     put_stream,
     store_secret,
 )
-from clew.store.gaps import WHEN_ASKED
 from clew.unfold.carried import repeating
 from clew.unfold.choose import capture_of, choose
 from clew.unfold.held import note, tables_of
@@ -120,7 +119,8 @@ class TracedWriter:
 
     def mode(self, saveMode: str | None) -> TracedWriter:
         """Choose what happens to rows that are there: `append`, `overwrite`, `ignore`, `error`."""
-        return replace(self, _mode=saveMode)
+        # In any case, as Spark takes it: what is compared with it here must see the same.
+        return replace(self, _mode=saveMode and saveMode.lower())
 
     def partitionBy(self, *cols: str | list[str]) -> TracedWriter:
         """Lay files out by the values of columns."""
@@ -232,7 +232,7 @@ class TracedWriter:
             self._traced(settings, name, write)  # another process has just made the store
             return
         run = uuid.uuid4().hex[:8]
-        tables = tables_of(node, again=choice.capture in WHEN_ASKED)
+        tables = tables_of(node, again=choice.capture != "sets")
         found = {"tables": note(tables)}
         # Computed once and cut off from its plan: nothing can compute it again, with other rows.
         copy = rows.df.drop(*rows.references).localCheckpoint(eager=True)

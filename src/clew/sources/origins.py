@@ -22,6 +22,9 @@ _LIST = re.compile(r"\[[^\[\]]*\]")
 _KAFKA = re.compile(r"\borg\.apache\.spark\.sql\.kafka010\.|^Relation\s+KafkaRelation\(")
 _FILES = re.compile(r"^Relation \S*\s*(parquet|orc|json|csv|text|xml|avro|binaryFile)\s*$")
 _MEMORY = re.compile(r"^(LocalRelation|LogicalRDD|ExternalRDD|OneRowRelation|Range)\b")
+_IN_PLAN = re.compile(r"^(LocalRelation|OneRowRelation|Range)\b")
+# A literal may look so, too: then less is taken for known than is.
+_SUBQUERY = re.compile(r"\b(?:scalar-subquery|lateral-subquery|exists|list)#\d+ \[")
 _ROW_BY_ROW = {"Project", "Filter", "SubqueryAlias", "EventTimeWatermark"}
 _AT_MOST_ONCE = {
     *_ROW_BY_ROW,
@@ -77,15 +80,40 @@ def keeps_rows_single(df: DataFrame) -> bool:
     return len(found) == 1 and steps <= _AT_MOST_ONCE
 
 
+def is_row_by_row(df: DataFrame) -> bool:
+    """Tell whether a frame reads one thing, and makes of each row of it one row or none.
+
+    Without some of what it reads, such a frame has the same rows but those made of that.
+    """
+    lines = analysed(explain(df))
+    steps = {name for name in operators(df) if "Relation" not in name}
+    return len(leaves(lines)) == 1 and steps <= _ROW_BY_ROW
+
+
+def is_fixed(df: DataFrame) -> bool:
+    """Tell whether the rows that a frame is made from stand in its plan itself.
+
+    An RDD is computed anew each time, from whatever lies behind it.
+    """
+    found = leaves(analysed(explain(df)))
+    return bool(found) and all(_IN_PLAN.match(_bare(text)) for text in found)
+
+
 def origins_of(df: DataFrame) -> Origins:
-    """Say where the rows of a table come from."""
-    found = [_bare(text) for text in leaves(analysed(explain(df)))]
+    """Say where the rows of a table come from.
+
+    What a subquery in an expression reads is not among the files that Spark names for a frame.
+    """
+    lines = analysed(explain(df))
+    found = [_bare(text) for text in leaves(lines)]
     files = [bool(_FILES.match(text)) for text in found]
     known = [
         of_files or bool(_MEMORY.match(text)) for of_files, text in zip(files, found, strict=True)
     ]
     if not found or not all(known):
         return "unknown"
+    if any(map(_SUBQUERY.search, lines)):
+        return "mixed" if any(files) else "memory"
     return "files" if all(files) else "mixed" if any(files) else "memory"
 
 

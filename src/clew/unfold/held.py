@@ -24,7 +24,7 @@ from clew.graph.text import quiet
 from clew.operators.source import Source
 from clew.sources.again import Again
 from clew.sources.identity import file_path, offers_file
-from clew.sources.origins import origins_of
+from clew.sources.origins import is_fixed, is_row_by_row, origins_of
 from clew.sources.state import (
     FileState,
     is_local,
@@ -167,7 +167,7 @@ def as_it_was(df: DataFrame, name: str, noted: Noted | None, batch: int) -> Data
         raise SourceChangedError(what)
     if not more:
         return df
-    if not offers_file(df):
+    if not (offers_file(df) and is_row_by_row(df)):
         what = f"{more[0].rsplit('/', 1)[-1]} came to `{name}` after batch {batch} had read it"
         raise SourceChangedError(what)
     return df.filter(F.expr(file_path()).isin(sorted(before)))
@@ -176,7 +176,7 @@ def as_it_was(df: DataFrame, name: str, noted: Noted | None, batch: int) -> Data
 def rows_digest(df: DataFrame) -> str | None:
     """Digest the rows of a table, in any order; None if Spark cannot.
 
-    A frame is digested once if its rows lie in this process's memory, where they stay as they are.
+    A frame is digested once if its rows stand in its plan, where they stay as they are.
     """
     if df in _digests:
         return _digests[df]
@@ -185,7 +185,7 @@ def rows_digest(df: DataFrame) -> str | None:
             found = _digest(df)
         except PySparkException:
             return None
-    if origins_of(df) == "memory":
+    if is_fixed(df):
         _digests[df] = found
     return found
 
@@ -217,8 +217,8 @@ def _made_of(df: DataFrame, *, again: bool) -> Noted | None:
             elsewhere = states_elsewhere(df.sparkSession, files) if again else {}
             return {"files": files, "elsewhere": elsewhere}
         # A frame that Spark holds in memory does not say its files.
-    if kind == "unknown":
-        return None
+    if kind == "unknown" or (kind == "mixed" and not again):
+        return None  # only rows that all lie in memory does their owner vouch for
     return {"rows": rows_digest(df)} if again else {"rows": _NOT_LOOKED_AT}
 
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -27,6 +26,7 @@ from clew.store.edges import EDGES as _EDGES
 from clew.store.edges import is_packed
 from clew.store.layout import BATCHES, EDGES, ROWS, UNFOLDED, quote_name, read_json, store_root
 from clew.store.packed import unpack
+from clew.store.spill import database
 from clew.unfold.around import around
 from clew.unfold.arrivals import read_arrivals
 from clew.unfold.cover import covers
@@ -39,6 +39,7 @@ from clew.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import duckdb
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
@@ -253,7 +254,7 @@ def all_traces(store: str | Path, stream: str, *, sink: str | None = None) -> li
     edges = [f for f in files if Path(f).parents[2].name == EDGES]
     if not edges:
         return []
-    con = duckdb.connect()
+    con = database()
     con.execute("SET TimeZone = 'UTC'")
     own = _contents(con, files, stream)
     table = pa.concat_tables([read_edges(Path(f)) for f in edges])

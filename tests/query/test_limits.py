@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import time
+import weakref
 from typing import TYPE_CHECKING
 
 import pytest
@@ -134,3 +136,13 @@ def test_jobs_of_spark_are_cancelled(spark: SparkSession) -> None:
         endless.collect()
 
     assert own.range(3).count() == 3
+
+
+def test_a_session_that_nobody_uses_any_more_is_forgotten(spark: SparkSession) -> None:
+    own = note_own(spark.newSession())
+    noted = weakref.ref(own)
+    del own
+    spark.newSession()  # PySpark itself holds the latest one
+    gc.collect()
+
+    assert noted() is None

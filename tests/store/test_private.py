@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 import duckdb
 import pytest
 
+import clew
 from clew.store import engine as module
 from clew.store.commit import Commit, commit, make_store
 from clew.store.engine import Engine
 from clew.store.lock import alone
 from clew.store.private import make_folder
-from clew.store.spill import spill_folder
+from clew.store.spill import database, spill_folder
 from store.build import RUN, StoreBuilder, row
 
 if TYPE_CHECKING:
@@ -85,6 +86,16 @@ def test_what_does_not_fit_into_memory_goes_to_a_folder_of_the_process(tmp_path:
     assert _mode(folder) == 0o700
     assert folder.name != f"clew-{os.getpid()}"
     assert folder.parent == Path(tempfile.gettempdir())
+
+
+def test_every_database_spills_to_the_folder_of_the_process() -> None:
+    with database() as db:
+        found = db.sql("SELECT current_setting('temp_directory')").fetchall()
+
+    assert found == [(str(spill_folder()),)]
+    package = Path(clew.__file__).parent
+    openers = {path.name for path in package.rglob("*.py") if "duckdb.connect(" in path.read_text()}
+    assert openers == {"spill.py"}
 
 
 def test_the_folder_goes_with_the_process() -> None:

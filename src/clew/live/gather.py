@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,10 +17,13 @@ from clew.exceptions import WriterError
 from clew.store import packed
 from clew.store.commit import stored_mask
 from clew.store.engine import as_pattern, literal, unsafe_optimizers
+from clew.store.spill import database
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
+
+    import duckdb
 
     from clew.live.parts import Part
 
@@ -40,7 +42,7 @@ _TIME = "epoch_us(CAST(time AS TIMESTAMPTZ))"
 
 def connect() -> duckdb.DuckDBPyConnection:
     """Open an empty database in memory."""
-    connection = duckdb.connect()
+    connection = database()
     connection.execute("SET TimeZone = 'UTC'")
     connection.execute(f"SET disabled_optimizers = {literal(unsafe_optimizers(connection))}")
     # One thread: the cores belong to the queries that the graph follows.

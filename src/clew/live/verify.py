@@ -10,7 +10,6 @@ code is shared with what makes a graph: a mistake made there is not made here ag
 
 from __future__ import annotations
 
-import tempfile
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -21,6 +20,7 @@ import pyarrow as pa
 from clew.exceptions import StoreError
 from clew.live.elements import SCHEMA
 from clew.store.engine import as_pattern
+from clew.store.spill import database
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -351,14 +351,10 @@ def verify(elements: pa.Table | Sequence[Path], *, complete: bool = False) -> Re
 @contextmanager
 def _connect() -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a DuckDB that writes to disk what does not fit in its share of memory."""
-    with (
-        tempfile.TemporaryDirectory(prefix="clew-verify-") as spill,
-        duckdb.connect() as connection,
-    ):
+    with database() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute("SET preserve_insertion_order = false")
         connection.execute("SET memory_limit = $memory", {"memory": _MEMORY})
-        connection.execute("SET temp_directory = $spill", {"spill": spill})
         yield connection
 
 

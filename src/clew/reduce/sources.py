@@ -12,12 +12,11 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import duckdb
-
 from clew.exceptions import ReduceSettingError
 from clew.store.layout import is_store, quote_name, store_root
 from clew.store.packed import read_edges
 from clew.store.reader import Store
+from clew.store.spill import database
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -129,7 +128,7 @@ def _name(batch: Batch) -> str:
 
 def _publish(store: Path, batch: Batch, path: Path) -> None:
     draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
-    with duckdb.connect() as connection:
+    with database() as connection:
         for number, name in enumerate(batch.edge_files):
             connection.register("part", read_edges(store / name))
             verb = "CREATE TABLE edges AS" if number == 0 else "INSERT INTO edges"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 from clew.exceptions import ClewError, ReplayError
 from clew.limits import check_time, out_of_time, seconds_left
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-_own: list[SparkSession] = []
+_own: WeakSet[SparkSession] = WeakSet()
+"""Sessions that run questions and nothing else, for as long as somebody uses them."""
 
 
 def need_spark() -> None:
@@ -59,7 +61,7 @@ def make_session() -> SparkSession:
 
 def note_own(spark: SparkSession) -> SparkSession:
     """Note that a session runs questions and nothing else, so that all of its jobs may be ended."""
-    _own.append(spark)
+    _own.add(spark)
     return spark
 
 
@@ -81,7 +83,7 @@ def stopped_in_time(spark: SparkSession) -> Iterator[None]:
     check_time()
     alarm = threading.Timer(left, spark.interruptAll)
     alarm.daemon = True
-    if any(spark is each for each in _own):
+    if spark in _own:
         alarm.start()
     try:
         yield

@@ -11,13 +11,13 @@ import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from clew.store.private import make_folder
 from clew.store.schema import normal
+from clew.store.spill import database
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -201,7 +201,7 @@ def _values(path: Path) -> int:
 def _once(table: pa.Table, ids: list[str], row: str | None = None) -> pa.Table:
     """Keep the first of the rows that share an id, or of those that are equal in a column, too."""
     if row is not None:
-        with duckdb.connect() as con:
+        with database() as con:
             con.register("found", table.append_column("_at", pa.array(range(table.num_rows))))
             keys = ", ".join([*ids, f'hash("{row}")'])
             ats = con.sql(f"SELECT min(_at) FROM found GROUP BY {keys} ORDER BY 1").fetchall()

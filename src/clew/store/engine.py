@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from clew.exceptions import QueryError, StoreChangedError, StoreError
 from clew.limits import Limits, check_time, out_of_memory, out_of_time, seconds_left
 from clew.store.layout import unreadable
-from clew.store.spill import spill_folder
+from clew.store.spill import database
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -92,13 +92,12 @@ class Engine:
 
     def _connect(self) -> duckdb.DuckDBPyConnection:
         root = self.root
-        connection = duckdb.connect()
+        connection = database()
         # Files are named to DuckDB as patterns, so both spellings of the folder are allowed.
         folders = [f"{root}/", f"{as_pattern(str(root))}/"]
         for setting in (
             "SET GLOBAL TimeZone = 'UTC'",
             f"SET GLOBAL disabled_optimizers = {literal(unsafe_optimizers(connection))}",
-            f"SET GLOBAL temp_directory = {literal(str(spill_folder()))}",
             f"SET GLOBAL memory_limit = '{self._memory} B'",
             f"SET GLOBAL allowed_directories = [{', '.join(map(literal, folders))}]",
             *(f"SET GLOBAL {name} = false" for name in _SHUT),

@@ -1,7 +1,8 @@
 """Where DuckDB writes what does not fit into memory: a folder of this process, for its user only.
 
 Rows of the store stand in such files. Under a name that others can guess, somebody could have made
-the folder before, to read them or to lead them elsewhere.
+the folder before, to read them or to lead them elsewhere. DuckDB of itself takes `.tmp` in the
+working folder, so no part of clew opens a database but by `database`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import shutil
 import tempfile
 import threading
 from pathlib import Path
+
+import duckdb
 
 _lock = threading.Lock()
 _made: dict[int, Path] = {}
@@ -27,6 +30,11 @@ def spill_folder() -> Path:
             found = _made[process] = Path(tempfile.mkdtemp(prefix="clew-"))
             atexit.register(_remove, process, found)
         return found
+
+
+def database() -> duckdb.DuckDBPyConnection:
+    """Open an empty database in memory, which spills to the folder of this process."""
+    return duckdb.connect(config={"temp_directory": str(spill_folder())})
 
 
 def _remove(process: int, folder: Path) -> None:

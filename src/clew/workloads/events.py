@@ -11,14 +11,16 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 
+from clew.store.spill import database
 from clew.workloads.hashtags import COUNT, hashtags, tweets
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import duckdb
 
 _FILE_LINES = 1_000_000
 
@@ -63,7 +65,7 @@ def write_events(
         seed: The same seed gives the same stream.
         end: Say at the end that the job has ended.
     """
-    connection = duckdb.connect()
+    connection = database()
     connection.register("drawn", _draw(number, per_line, seed))
     _prepare(connection, between, nodes)
     [[edges, reduced]] = connection.sql(

@@ -11,7 +11,16 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-ZONES = ("Europe/Berlin", "America/St_Johns", "Asia/Kolkata", "Australia/Lord_Howe", "UTC")
+ZONES = (
+    "Europe/Berlin",
+    "America/St_Johns",
+    "America/Santiago",
+    "Australia/Lord_Howe",
+    "Africa/Casablanca",
+    "Asia/Kolkata",
+    "UTC",
+)
+"""The first five change their clocks: by an hour or half of one, north or south, in Ramadan."""
 
 
 def conf_of(seed: int) -> dict[str, str]:

@@ -27,13 +27,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from clew.ask.provenance import open_store
 from clew.model import RowId
-from clew.query.provenance import open_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from clew.query.trace import Trace
+    from clew.ask.trace import Trace
 
 RESULTS = Path(__file__).parent / "results" / "backward.json"
 RUN = "3f2a90bc"

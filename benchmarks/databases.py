@@ -18,18 +18,18 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
+from clew.expiry.parts import new_parts
 from clew.live.deliver import deliver
 from clew.live.elements import EDGE, LABEL, SCHEMA, SINK, SOURCE, VERTEX
 from clew.live.gather import Gathered, connect
-from clew.live.parts import new_parts
-from clew.live.state import State
+from clew.live.graph_state import State
 from clew.store.reader import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from clew.live.parts import Part
+    from clew.expiry.parts import Part
     from clew.store.reader import Snapshot
 
 RELAXED = 1.0

@@ -33,8 +33,8 @@ import httpx
 import numpy as np
 import pyarrow as pa
 
-from clew.frame.trace import trace
-from clew.query.provenance import open_store
+from clew.ask.provenance import open_store
+from clew.frame.door import trace
 from clew.workloads import linear_road
 from clew.workloads.files import write_files
 

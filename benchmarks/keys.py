@@ -27,7 +27,7 @@ from benchmarks.processes import all_cpu_seconds, cpu_seconds, machine
 from pyspark.sql import functions as F
 
 import clew
-from clew.assertions.estimate import estimate
+from clew.again.estimate import estimate
 from clew.steps import listen, unlisten
 
 if TYPE_CHECKING:

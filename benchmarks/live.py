@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from clew.frame.frame import TracedFrame
-    from clew.live.state import EngineName
+    from clew.live.graph_state import EngineName
 
 RESULTS = Path(__file__).parent / "results" / "live.json"
 SCRATCH = Path("build") / "bench-live"

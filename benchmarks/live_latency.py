@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from benchmarks.live_domains import Domain
     from pyspark.sql import SparkSession
 
-    from clew.live.state import EngineName
+    from clew.live.graph_state import EngineName
 
 _NEVER = 3_600.0
 """Seconds between two looks of a graph by itself: it is told when to look."""

@@ -17,9 +17,9 @@ from benchmarks.live_domains import EVENT_TIME
 from benchmarks.processes import cpu_seconds
 
 import clew
-from clew.frame.trace import trace
+from clew.expiry.parts import new_parts
+from clew.frame.door import trace
 from clew.live.deliver import STEP, delivered_files, steps
-from clew.live.parts import new_parts
 from clew.live.verify import verify
 from clew.store.layout import read_json
 from clew.store.reader import Store
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from clew.frame.frame import TracedFrame
-    from clew.live.state import EngineName
+    from clew.live.graph_state import EngineName
     from clew.store.reader import Snapshot
 
 ENGINES: tuple[EngineName, ...] = ("operator", "native")

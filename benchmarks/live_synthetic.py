@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from benchmarks.databases import Database
     from pyspark.sql import SparkSession
 
-    from clew.live.state import EngineName
+    from clew.live.graph_state import EngineName
 
 SOURCE = "readings"
 MOST_EDGES = 50_000

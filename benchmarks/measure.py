@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.dataset as ds
 from benchmarks.processes import cpu_seconds
 
-from clew.frame.trace import trace
+from clew.again.retrieve import Selection, retrieve
+from clew.again.stage import Stage
+from clew.again.which_pipeline import Versions
+from clew.frame.door import trace
 from clew.store.layout import batches_folder, read_json
-from clew.unfold.retrieve import Selection, retrieve
-from clew.unfold.stage import Stage
-from clew.unfold.versions import Versions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

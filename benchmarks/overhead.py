@@ -38,7 +38,7 @@ from benchmarks.compare import compared, retrieved, single_rows
 from benchmarks.processes import all_cpu_seconds, cpu_seconds, machine
 from benchmarks.queries import CASES, SINGLE_ROW
 
-from clew.unfold.retrieve import Selection
+from clew.again.retrieve import Selection
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -134,7 +134,7 @@ class Bench:
         """The same for a job over real text, with nothing chosen: two functions, one map a line."""
         folder = self._folder / "real"
         text = real.tweets(500 if self._quick else None)
-        with clew.emit.Emitter(folder, "tags", grouped=False) as emit:
+        with clew.prov.Emitter(folder, "tags", grouped=False) as emit:
             real.count_hashtags(text, emit)
             emit.end()
         size = sum(path.stat().st_size for path in folder.iterdir())
@@ -156,7 +156,7 @@ class Bench:
             with path.open("w") as file:
                 lines = hashtags.statements(job, first * _ROUND)
                 file.writelines(f"{line}\n" for line in lines)
-            done = clew.reduce(
+            done = clew.prov.reduce(
                 self._spark.readStream.text(str(name.absolute())),
                 job="tags", store=store, delay="30 seconds", global_batch=100_000,
             )  # fmt: skip

@@ -13,15 +13,15 @@ from benchmarks.processes import cpu_seconds
 
 import clew
 from clew import steps
-from clew.reduce.land import landed_edges, landed_files
-from clew.reduce.state import State
+from clew.prov.land import landed_edges, landed_files
+from clew.prov.remembered import State
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pyspark.sql import SparkSession
 
-    from clew.reduce.stream import Progress
+    from clew.prov.reducing import Progress
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def run(spark: SparkSession, folder: Path, store: Path, **settings: Any) -> Run:
     cpu, clock = cpu_seconds(), time.perf_counter()
     try:
         lines = spark.readStream.text(str(folder.absolute()))
-        done = clew.reduce(lines, job="tags", store=store, idle=0, spark=spark, **settings)
+        done = clew.prov.reduce(lines, job="tags", store=store, idle=0, spark=spark, **settings)
         done.awaitTermination()
     finally:
         steps.unlisten(look)

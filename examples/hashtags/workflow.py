@@ -13,10 +13,10 @@ from clew.workloads import hashtags
 
 def publish(spark: SparkSession, folder: Path, lines: list[str]) -> dict[str, int]:
     """Run both jobs; each publishes to a folder of its own."""
-    with clew.emit.Emitter(folder / "events" / hashtags.COUNT, hashtags.COUNT) as emit:
+    with clew.prov.Emitter(folder / "events" / hashtags.COUNT, hashtags.COUNT) as emit:
         counts = hashtags.count_hashtags(lines, emit)
         emit.end()
-    emit = clew.emit.Emitter(folder / "events" / hashtags.SUM, hashtags.SUM)
+    emit = clew.prov.Emitter(folder / "events" / hashtags.SUM, hashtags.SUM)
     frame = spark.createDataFrame(list(counts.items()), "hashtag string, `count` long")
     sums = hashtags.sum_by_category_on_spark(frame, emit).collect()
     emit.end()
@@ -34,7 +34,7 @@ def main(arguments: list[str] | None = None) -> None:
     store = said.folder / "prov"
     for job in (hashtags.COUNT, hashtags.SUM):
         events = spark.readStream.text(str((said.folder / "events" / job).resolve()))
-        clew.reduce(events, job=job, store=store, mode="grouping").awaitTermination()
+        clew.prov.reduce(events, job=job, store=store, mode="grouping").awaitTermination()
     print(f"sums: {dict(sorted(sums.items()))}")
     with clew.open(store) as prov:
         print(prov.backward(hashtags.SUM, "category/flow"))

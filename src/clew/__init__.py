@@ -2,7 +2,7 @@
 
 Wrap a source with `trace`, write the DataFrame verbs you know, name a place for provenance, and
 ask which source rows made a result row (`backward`) or which results a source row went into
-(`forward`). Jobs of any kind publish what they do with `emit`, and `repository` keeps it reduced.
+(`forward`). Jobs of any kind publish what they do with `prov`, which keeps it reduced.
 Asking needs no Spark, and printing help needs nothing, so all else is imported when it is first
 used.
 """
@@ -16,31 +16,25 @@ from clew.exceptions import ClewError
 from clew.version import __version__
 
 if TYPE_CHECKING:
-    from clew import emit, repository
+    from clew import prov
+    from clew.ask.provenance import Provenance
+    from clew.ask.provenance import open_store as open
+    from clew.ask.trace import Trace
+    from clew.frame.door import trace
     from clew.frame.frame import TracedFrame
-    from clew.frame.trace import trace
     from clew.model import Edge, RowId
-    from clew.query.provenance import Provenance
-    from clew.query.provenance import open_store as open
-    from clew.query.trace import Trace
-    from clew.reduce.stream import Reduction, reduce
-    from clew.reduce.table import reduce_table
 
 __all__ = [
     "ClewError",
     "Edge",
     "Limits",
     "Provenance",
-    "Reduction",
     "RowId",
     "Trace",
     "TracedFrame",
     "__version__",
-    "emit",
     "open",
-    "reduce",
-    "reduce_table",
-    "repository",
+    "prov",
     "trace",
 ]
 
@@ -48,16 +42,19 @@ __all__ = [
 _FROM = {
     "Edge": ("clew.model", "Edge"),
     "Limits": ("clew.limits", "Limits"),
-    "Provenance": ("clew.query.provenance", "Provenance"),
-    "Reduction": ("clew.reduce.stream", "Reduction"),
+    "Provenance": ("clew.ask.provenance", "Provenance"),
     "RowId": ("clew.model", "RowId"),
-    "Trace": ("clew.query.trace", "Trace"),
+    "Trace": ("clew.ask.trace", "Trace"),
     "TracedFrame": ("clew.frame.frame", "TracedFrame"),
-    "open": ("clew.query.provenance", "open_store"),
-    "reduce_table": ("clew.reduce.table", "reduce_table"),
-    "trace": ("clew.frame.trace", "trace"),
+    "open": ("clew.ask.provenance", "open_store"),
+    "trace": ("clew.frame.door", "trace"),
 }
-_MODULES = ("doctor", "emit", "export", "reduce", "repository", "testing")
+_MODULES = {
+    "doctor": "clew.doctor",
+    "export": "clew.show.export",
+    "prov": "clew.prov",
+    "testing": "clew.testing",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -65,6 +62,6 @@ def __getattr__(name: str) -> Any:
         module, there = _FROM[name]
         return getattr(import_module(module), there)
     if name in _MODULES:
-        return import_module(f"clew.{name}")
+        return import_module(_MODULES[name])
     msg = f"module `clew` has no name `{name}`"
     raise AttributeError(msg)

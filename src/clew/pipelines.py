@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clew.again.session import make_session
 from clew.exceptions import QueryError
 from clew.frame.frame import TracedFrame
-from clew.run.session import make_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable

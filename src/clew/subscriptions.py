@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from clew.graph.node import Node
+    from clew.plan.node import Node
 
     Target = str | Mapping[str, str] | None
 

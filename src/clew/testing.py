@@ -16,24 +16,24 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from clew.again.around import around
+from clew.again.cover import covers
+from clew.again.levels import Unfolding, pointers_of
+from clew.again.reach import reach
+from clew.again.replay import Wanted, replay
+from clew.again.tables import as_tables
 from clew.capture.pointers import PointersCapture
 from clew.capture.sets import SETS, from_column
-from clew.graph.columns import ID_A, ID_B, is_hidden
-from clew.graph.node import interpret, with_secret
-from clew.graph.secret import UNKEYED, Secret
+from clew.plan.columns import ID_A, ID_B, is_hidden
+from clew.plan.node import interpret, with_secret
+from clew.plan.secret import UNKEYED, Secret
+from clew.sources.arrivals import read_arrivals
 from clew.store.commit import make_store, store_secret
 from clew.store.edges import EDGES as _EDGES
 from clew.store.edges import is_packed
 from clew.store.layout import BATCHES, EDGES, ROWS, UNFOLDED, quote_name, read_json, store_root
 from clew.store.packed import unpack
 from clew.store.spill import database
-from clew.unfold.around import around
-from clew.unfold.arrivals import read_arrivals
-from clew.unfold.cover import covers
-from clew.unfold.levels import Unfolding, pointers_of
-from clew.unfold.reach import reach
-from clew.unfold.replay import Wanted, replay
-from clew.unfold.tables import as_tables
 from clew.version import __version__
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from clew.frame.frame import TracedFrame
-    from clew.graph.node import Node
+    from clew.plan.node import Node
 
 _FIRST_MTIME = 1_700_000_000
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from browser.serving import serving
-from clew.query.provenance import open_store
+from clew.ask.provenance import open_store
 from store.road import build_road
 
 _BROWSER = os.environ.get("CLEW_TEST_BROWSER")

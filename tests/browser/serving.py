@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
+from clew.ask.provenance import open_store
 from clew.explore.app import create_app
-from clew.query.provenance import open_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from clew.query.provenance import Provenance
+    from clew.ask.provenance import Provenance
 
     Show = Callable[[Path], "Served"]
 

@@ -64,7 +64,7 @@ def test_replaying_from_the_command_line(
     assert "`--what-if` is `module:name`" in capsys.readouterr().err
     assert clew.open("prov").replay("sums").same
 
-    monkeypatch.setattr("clew.unfold.known._known", {})
+    monkeypatch.setattr("clew.again.known._known", {})
     assert main(["replay", "prov", "sums", "meter=a"]) == 0
     assert capsys.readouterr().out == "sums: 1 result as before, none differs\n"
     assert main(["replay", "prov", "sums"]) == 0

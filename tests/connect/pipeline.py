@@ -51,7 +51,7 @@ def main(folder: Path) -> None:
         {"meter": row["meter"], "rids": sorted(r["rid"] for r in prov.backward("counts", row).rows)}
         for row in prov.rows("counts")
     ]
-    from clew.run.rebuilt import check_stored, rebuild
+    from clew.again.rebuild import check_stored, rebuild
 
     said = check_stored(folder / "prov", "counts")["pipeline"]
     prov._pipelines["counts"] = rebuild(folder / "prov", "counts")

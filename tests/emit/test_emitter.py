@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from clew.emit import Emitter
 from clew.exceptions import EmitError
+from clew.prov import Emitter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from clew.query.provenance import open_store
+from clew.ask.provenance import open_store
 from explore.server import serving
 from store.road import build_road
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from clew.query.provenance import Provenance
+    from clew.ask.provenance import Provenance
 
 
 @pytest.fixture(scope="session")

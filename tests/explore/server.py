@@ -15,7 +15,7 @@ from clew.explore.serve import Server, config_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from clew.query.provenance import Provenance
+    from clew.ask.provenance import Provenance
 
 
 @contextmanager

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from clew.query.provenance import open_store
-from clew.repository import end_job, put_reduced
+from clew.ask.provenance import open_store
+from clew.prov import end_job, put_reduced
 from explore.server import serving
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pytest
 
 import clew
 from clew.cli import main
-from clew.export import FORMS, encode
+from clew.show.export import FORMS, encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from clew.query.provenance import Provenance
+    from clew.ask.provenance import Provenance
 
 ACCIDENT = {"stream": "accidents", "row": "pos=5"}
 REPORT = {"stream": "reports", "row": "part-0.parquet:3"}

@@ -12,7 +12,7 @@ import pytest
 from clew.exceptions import QueryError
 from clew.explore import serve as module
 from clew.explore.serve import Server, serve
-from clew.graph.condition import parse_condition
+from clew.plan.condition import parse_condition
 from explore.server import serving
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from clew.query.provenance import Provenance
+    from clew.ask.provenance import Provenance
 
 TOKEN = "a-secret-of-the-test"
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from clew.query.provenance import open_store
+from clew.ask.provenance import open_store
 from explore.server import serving
 from store.build import StoreBuilder, row
 

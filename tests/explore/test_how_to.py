@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from clew.query.provenance import Provenance
+    from clew.ask.provenance import Provenance
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "explore.md"
 EXAMPLES = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", PAGE.read_text(), re.DOTALL)

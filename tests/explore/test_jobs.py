@@ -9,7 +9,7 @@ import pytest
 
 from clew.exceptions import ReplayError
 from clew.explore.failures import RefusedError
-from clew.explore.jobs import Job, Jobs
+from clew.explore.searches import Job, Jobs
 
 
 class Answer:

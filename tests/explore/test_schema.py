@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
+from clew.ask.provenance import open_store
 from clew.explore.app import create_app
-from clew.query.provenance import open_store
 from store.road import build_road
 
 if TYPE_CHECKING:

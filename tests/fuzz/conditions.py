@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 from clew.exceptions import QueryError
-from clew.graph import build, condition
-from clew.graph.columns import quote
-from clew.graph.condition import parse_condition
+from clew.plan import build, condition
+from clew.plan.columns import quote
+from clew.plan.condition import parse_condition
 from fuzz.fenced import fenced
 
 if TYPE_CHECKING:

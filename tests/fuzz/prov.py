@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from clew.reduce.parse import Parser
+from clew.prov.parse import Parser
 from fuzz.fenced import fenced
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from clew.reduce.parse import Parsed
+    from clew.prov.parse import Parsed
 
 _SOUND = '{"prov": "wasDerivedFrom", "generatedEntity": "sound", "usedEntity": "origin"}'
 _TEXTS = ["a", "b", "ex:a", "", "\x00", "\x01", "\x01a", "\ud800", "a\udfff", "\U0001f600", "é"]

@@ -31,10 +31,10 @@ from unittest import mock
 import pyarrow.parquet as pq
 
 import clew
+from clew.again.trust import KEY_FILE
 from clew.doctor.stores import look
 from clew.exceptions import ClewError
 from clew.limits import Limits
-from clew.run.trust import KEY_FILE
 from fuzz.fenced import fenced
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from clew.live.graph import LiveGraph
-    from clew.live.state import EngineName
+    from clew.live.graph_state import EngineName
 
 ENGINES: tuple[EngineName, ...] = ("operator", "native")
 

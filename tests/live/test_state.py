@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from clew.exceptions import StoreError
-from clew.live.horizon import Reached
-from clew.live.state import State
+from clew.expiry.horizon import Reached
+from clew.live.graph_state import State
 
 if TYPE_CHECKING:
     from pathlib import Path

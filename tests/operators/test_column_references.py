@@ -14,8 +14,8 @@ from pyspark.sql import functions as F
 
 import clew
 from clew.capture.sets import SetsCapture
-from clew.graph.columns import user_columns
-from clew.graph.node import interpret
+from clew.plan.columns import user_columns
+from clew.plan.node import interpret
 from clew.testing import keyed
 
 if TYPE_CHECKING:

@@ -14,15 +14,15 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 import clew
+from clew.again.choose import capture_of
 from clew.exceptions import ColumnError
 from clew.frame.frame import TracedFrame, TracedNa
 from clew.frame.group import TracedGroup
-from clew.graph.columns import quote
-from clew.graph.node import interpret
-from clew.graph.text import quiet
-from clew.run.provenance import clean_rows
+from clew.plan.columns import quote
+from clew.plan.node import interpret
+from clew.plan.sql import quiet
+from clew.run.split import clean_rows
 from clew.testing import keyed
-from clew.unfold.choose import capture_of
 from operators.walk import CASES, MORE, REFUSED, frames
 
 if TYPE_CHECKING:

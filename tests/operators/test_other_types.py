@@ -9,11 +9,11 @@ import pytest
 from pyspark.errors import PySparkException
 
 import clew
-from clew.graph.node import interpret
-from clew.graph.text import quiet
-from clew.run.provenance import clean_rows
+from clew.again.choose import capture_of
+from clew.plan.node import interpret
+from clew.plan.sql import quiet
+from clew.run.split import clean_rows
 from clew.testing import keyed
-from clew.unfold.choose import capture_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,9 +8,9 @@ import pytest
 from pyspark.sql import functions as F
 
 import clew
+from clew.again.choose import choose
 from clew.exceptions import CaptureRefusedError, ColumnError, GraphError, PropertyError
 from clew.testing import all_traces, read_batches, run_stream, write_batches
-from clew.unfold.choose import choose
 from frames import READINGS, READINGS_DDL, answers, at, batch_traces
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from clew.graph.columns import quote
+from clew.plan.columns import quote
 
 if TYPE_CHECKING:
     from collections.abc import Callable

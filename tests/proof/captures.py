@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from clew.again.choose import choose
 from clew.exceptions import CaptureRefusedError
 from clew.testing import Traced, keyed_traces, replayed_traces, unfolded_traces
-from clew.unfold.choose import choose
 from proof.case import Outcome, check
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from clew.live.state import EngineName
+    from clew.live.graph_state import EngineName
 
 ENGINES: tuple[EngineName, ...] = ("operator", "native")
 FILES = (1, 4, 9)

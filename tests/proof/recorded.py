@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import clew
-from clew.assertions.streams import recorded_streams
+from clew.again.recorded_streams import recorded_streams
 from clew.capture.keys import KEYS
 from clew.exceptions import AssertionsRefusedError, GraphError
 from clew.frame.frame import TracedFrame
-from clew.graph.node import interpret
+from clew.plan.node import interpret
 from clew.testing import keyed, make_alike
 from proof.case import Outcome, Setting, check, difference, frozen
 from properties.pipelines import build, random_data, random_spec, read_frames, write_data
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from clew.assertions.streams import Recorded
+    from clew.again.recorded_streams import Recorded
 
 
 def outcomes(setting: Setting) -> Iterator[Outcome]:

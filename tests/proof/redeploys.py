@@ -25,10 +25,10 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import functions as F
 
 import clew
+from clew.again import known
 from clew.exceptions import ClewError, ReplayError
 from clew.steps import listen, unlisten
 from clew.testing import read_batches, run_stream, write_batches
-from clew.unfold import known
 from proof.captures import refused
 from proof.case import Outcome, Setting
 

@@ -6,7 +6,7 @@ import itertools
 import random
 from typing import TYPE_CHECKING, Any
 
-from clew.reduce.settings import Settings
+from clew.prov.asked_for import Settings
 from proof.case import Outcome, Setting, check, difference
 from recovery.chain import run
 from recovery.reducing import POINTS
@@ -140,7 +140,7 @@ def _in_spark(setting: Setting) -> Iterator[Outcome]:
         def answer(mode: str = mode, partitioning: str = partitioning) -> str:
             store = setting.folder / f"{mode}-{partitioning}"
             lines = setting.spark.readStream.option("maxFilesPerTrigger", 1)
-            done = clew.reduce(
+            done = clew.prov.reduce(
                 lines.text(str(setting.folder / "in")),
                 job="job", store=store, mode=mode, partitioning=partitioning, partitions=2,
                 global_batch=10, idle=0, delay=_delay(job)["delay"],

@@ -15,15 +15,15 @@ import pyarrow as pa
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
+from clew.again.around import around
+from clew.again.cover import covers
+from clew.again.levels import SINK_A, SINK_B, Unfolding
+from clew.again.reach import reach
+from clew.again.replay import Wanted, replay
+from clew.again.tables import as_tables
 from clew.capture.pointers import Pointers
 from clew.capture.sets import from_column
-from clew.graph.columns import ID_A, ID_B, named
-from clew.unfold.around import around
-from clew.unfold.cover import covers
-from clew.unfold.levels import SINK_A, SINK_B, Unfolding
-from clew.unfold.reach import reach
-from clew.unfold.replay import Wanted, replay
-from clew.unfold.tables import as_tables
+from clew.plan.columns import ID_A, ID_B, named
 from proof.case import difference
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from clew.graph.node import Annotated, Node
-    from clew.unfold.arrivals import Arrivals
-    from clew.unfold.cover import Cover, Reach
+    from clew.again.cover import Cover, Reach
+    from clew.plan.node import Annotated, Node
+    from clew.sources.arrivals import Arrivals
 
 Edges = dict[tuple[int, int], frozenset[int]]
 TEXT = "_clew_text"

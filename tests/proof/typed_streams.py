@@ -16,14 +16,14 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 import clew
+from clew.again.choose import choose
+from clew.again.reach import reach
 from clew.capture.pointers import PointersCapture
 from clew.capture.sets import SETS
 from clew.exceptions import ClewError
-from clew.graph.node import interpret
+from clew.plan.node import interpret
+from clew.sources.arrivals import read_arrivals
 from clew.testing import keyed
-from clew.unfold.arrivals import read_arrivals
-from clew.unfold.choose import choose
-from clew.unfold.reach import reach
 from proof.captures import refused
 from proof.case import Outcome, Setting, check
 from proof.traced_ids import (
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from clew.graph.node import Node
+    from clew.plan.node import Node
 
 _ROWS, _FILES = 15, 3
 _CLOSING = 99

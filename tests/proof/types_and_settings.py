@@ -15,15 +15,15 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from clew.again.choose import choose
+from clew.again.reach import reach
 from clew.capture.pointers import PointersCapture
 from clew.capture.sets import SETS
 from clew.exceptions import CaptureRefusedError, ClewError
 from clew.frame.frame import TracedFrame
-from clew.graph.columns import is_hidden
-from clew.graph.node import Node, interpret
+from clew.plan.columns import is_hidden
+from clew.plan.node import Node, interpret
 from clew.testing import keyed
-from clew.unfold.choose import choose
-from clew.unfold.reach import reach
 from proof import typed_streams
 from proof.captures import refused
 from proof.case import Outcome, Setting, check, difference

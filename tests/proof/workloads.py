@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from clew.unfold.choose import CaptureName
+    from clew.again.choose import CaptureName
     from clew.workloads import Expected, Part
 
     Frames = Mapping[str, clew.TracedFrame]

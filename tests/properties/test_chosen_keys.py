@@ -13,8 +13,8 @@ import pytest
 from pyspark.sql import functions as F
 
 import clew
-from clew.graph.columns import identify, segment_hash
-from clew.graph.secret import UNKEYED, Secret, hashing_with
+from clew.plan.columns import identify, segment_hash
+from clew.plan.secret import UNKEYED, Secret, hashing_with
 from frames import answers, batch_traces
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import functions as F
 
 from clew.exceptions import ColumnError
-from clew.graph.columns import identify, quote
-from clew.graph.secret import UNKEYED, hashing_with
+from clew.plan.columns import identify, quote
+from clew.plan.secret import UNKEYED, hashing_with
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

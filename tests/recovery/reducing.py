@@ -30,7 +30,7 @@ def main(folder: Path) -> None:
 
     spark = make_session(folder / "scratch", cores=1)
     lines = spark.readStream.option("maxFilesPerTrigger", 1).text(str(folder / "in"))
-    done = clew.reduce(
+    done = clew.prov.reduce(
         lines, job="job", store=folder / "prov", delay="20 seconds", global_batch=1, idle=0
     )
     done.awaitTermination()

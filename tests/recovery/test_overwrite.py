@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from clew.unfold.choose import CaptureName
+    from clew.again.choose import CaptureName
 
 STEPS = (
     "batch computed",

@@ -16,9 +16,9 @@ def main(folder: Path, command: str) -> None:
     from pyspark.sql import functions as F
 
     import clew
+    from clew.again.stage import Stage
     from clew.store.layout import read_json
     from clew.testing import read_batches
-    from clew.unfold.stage import Stage
     from frames import READINGS_DDL
     from session import make_session
 

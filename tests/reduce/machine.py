@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from clew.reduce.local import LocalReducer
-from clew.reduce.parse import Parser
-from clew.reduce.reducer import Rule, reduced
-from clew.reduce.window import Sliding
-from clew.reduce.words import EDGES, FINAL, NO_TIME
+from clew.prov.local import LocalReducer
+from clew.prov.parse import Parser
+from clew.prov.reducer import Rule, reduced
+from clew.prov.sliding import Sliding
+from clew.prov.words import EDGES, FINAL, NO_TIME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from clew.reduce.settings import Settings
+    from clew.prov.asked_for import Settings
     from reduce.jobs import Edge
 
 

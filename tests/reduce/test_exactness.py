@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from clew.reduce.settings import Settings
+from clew.prov.asked_for import Settings
 from reduce.jobs import (
     Execution,
     closure,

@@ -8,7 +8,7 @@ import tracemalloc
 import pyarrow as pa
 import pytest
 
-from clew.reduce.parse import Parser
+from clew.prov.parse import Parser
 
 _SOUND = '{"prov": "wasDerivedFrom", "generatedEntity": "c", "usedEntity": "d"}'
 _HALF = "\ud800"

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from clew.reduce.parse import Parsed, Parser
-from clew.reduce.reducer import Rule, reduced, spread
+from clew.prov.parse import Parsed, Parser
+from clew.prov.reducer import Rule, reduced, spread
 from reduce.jobs import documents, groups, shared_job, statements
 
 TIME = 1_767_225_600_000_000

@@ -43,7 +43,7 @@ def test_a_reduction_cut_off_at_each_step_stores_what_an_undisturbed_one_does(
 
     def run(store: str) -> None:
         lines = stream(spark, tmp_path / "in")
-        clew.reduce(lines, store=tmp_path / store, **settings).awaitTermination()
+        clew.prov.reduce(lines, store=tmp_path / store, **settings).awaitTermination()
 
     run("calm")
     for step in STEPS:
@@ -73,7 +73,7 @@ def test_a_checkpoint_restored_from_a_backup_is_refused_and_its_lines_are_not_lo
     def go(number: int) -> None:
         (folder / f"{number}.jsonl").write_text(f"{statements(JOB)[number]}\n")
         place: dict[str, Any] = {"store": tmp_path / "prov", "checkpoint": tmp_path / "chk"}
-        clew.reduce(stream(spark, folder), job="job", **place).awaitTermination()
+        clew.prov.reduce(stream(spark, folder), job="job", **place).awaitTermination()
 
     go(0)
     shutil.copytree(tmp_path / "chk", tmp_path / "backup")
@@ -91,7 +91,7 @@ def test_a_checkpoint_that_is_ahead_of_the_reduction_is_refused(
 ) -> None:
     def go(store: str) -> None:
         place: dict[str, Any] = {"store": tmp_path / store, "checkpoint": tmp_path / "chk"}
-        clew.reduce(stream(spark, tmp_path / "in"), job="job", **place).awaitTermination()
+        clew.prov.reduce(stream(spark, tmp_path / "in"), job="job", **place).awaitTermination()
 
     write(tmp_path / "in", statements(JOB), files=2)
     go("prov")
@@ -122,10 +122,10 @@ def test_a_closing_that_was_cut_off_is_finished_before_anything_new(
 
     cut_off("reduced edges landed")
     with pytest.raises(CutOffError):
-        clew.reduce(stream(spark, tmp_path / "in"), **settings).awaitTermination()
+        clew.prov.reduce(stream(spark, tmp_path / "in"), **settings).awaitTermination()
     landed = len(landed_batches(tmp_path / "prov"))
     write(tmp_path / "in", [renamed(line, '"') for line in statements(second)])
-    clew.reduce(stream(spark, tmp_path / "in"), **settings).awaitTermination()
+    clew.prov.reduce(stream(spark, tmp_path / "in"), **settings).awaitTermination()
 
     assert landed == 1
     others = {(renamed(o), renamed(i)) for o, i in expected(second)}

@@ -14,11 +14,11 @@ import clew
 from clew.cli import main
 from clew.exceptions import ReduceConflictError, ReduceSettingError
 from clew.model import RowId
-from clew.reduce.land import landed_edges
-from clew.reduce.partition import reduce_locally
-from clew.reduce.settings import Settings
-from clew.reduce.sources import files
-from clew.reduce.worker import Local
+from clew.prov.asked_for import Settings
+from clew.prov.land import landed_edges
+from clew.prov.lines import files
+from clew.prov.partition import reduce_locally
+from clew.prov.worker import Local
 from reduce.jobs import (
     Edge,
     documents,
@@ -81,7 +81,7 @@ def test_a_stream_is_reduced_to_what_connects_inputs_with_outputs(
     batches = 1 if mode == "window" else 2  # what a window remembers ends with its batch
     write(tmp_path / "in", [*shuffled(publish(job), 3, distance=8), END], files=batches)
 
-    done = clew.reduce(
+    done = clew.prov.reduce(
         stream(spark, tmp_path / "in"),
         job="job",
         store=tmp_path / "prov",
@@ -125,10 +125,10 @@ def test_a_job_without_an_end_stays_open_until_it_is_idle(
     write(tmp_path / "in", statements(JOB))
     settings: dict[str, Any] = {"job": "job", "store": tmp_path / "prov", "delay": "1 hour"}
 
-    waiting = clew.reduce(stream(spark, tmp_path / "in"), **settings)
+    waiting = clew.prov.reduce(stream(spark, tmp_path / "in"), **settings)
     waiting.awaitTermination()
     before = found(tmp_path / "prov")
-    idle = clew.reduce(stream(spark, tmp_path / "in"), **settings, idle=0)
+    idle = clew.prov.reduce(stream(spark, tmp_path / "in"), **settings, idle=0)
     idle.awaitTermination()
 
     assert before == []
@@ -140,7 +140,7 @@ def test_a_stream_that_is_followed_ends_by_itself(spark: SparkSession, tmp_path:
     write(tmp_path / "in", groups(JOB))
     store = tmp_path / "prov"
 
-    done = clew.reduce(tmp_path / "in", job="job", store=store, follow=True, idle=0.5)
+    done = clew.prov.reduce(tmp_path / "in", job="job", store=store, follow=True, idle=0.5)
 
     assert done.awaitTermination() is True
     assert not done.is_active
@@ -154,7 +154,7 @@ def test_the_watermark_lets_go_of_old_edges_while_the_stream_goes_on(
     store = tmp_path / "prov"
     settings: dict[str, Any] = {"job": "job", "delay": "6 seconds", "global_batch": 1}
 
-    done = clew.reduce(stream(spark, tmp_path / "in"), store=store, **settings)
+    done = clew.prov.reduce(stream(spark, tmp_path / "in"), store=store, **settings)
     done.awaitTermination()
     progress = done.progress()
 
@@ -189,7 +189,9 @@ def test_what_cannot_be_read_is_kept_with_the_reason_and_stops_nothing(
     lines = groups(JOB)
     write(tmp_path / "in", [*lines[:9], *odd, *left_out, "", *lines[9:]])
 
-    done = clew.reduce(tmp_path / "in", job="job", store=tmp_path / "prov", idle=0, keep_apart=True)
+    done = clew.prov.reduce(
+        tmp_path / "in", job="job", store=tmp_path / "prov", idle=0, keep_apart=True
+    )
     done.awaitTermination()
 
     [letters] = [pq.read_table(path).to_pylist() for path in done.dead_letters()]
@@ -205,10 +207,10 @@ def test_what_cannot_be_read_is_kept_with_the_reason_and_stops_nothing(
 
 def test_a_job_cannot_go_on_in_another_mode(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path / "in", groups(JOB[:3]))
-    clew.reduce(tmp_path / "in", job="job", store=tmp_path / "prov").awaitTermination()
+    clew.prov.reduce(tmp_path / "in", job="job", store=tmp_path / "prov").awaitTermination()
 
     with pytest.raises(ReduceConflictError, match="`mode='watermark'`"):
-        clew.reduce(tmp_path / "in", job="job", store=tmp_path / "prov", mode="grouping")
+        clew.prov.reduce(tmp_path / "in", job="job", store=tmp_path / "prov", mode="grouping")
 
 
 def test_settings_that_cannot_be_are_refused_before_anything_runs(spark: SparkSession) -> None:
@@ -222,9 +224,9 @@ def test_settings_that_cannot_be_are_refused_before_anything_runs(spark: SparkSe
         {"job": ""},
     ):
         with pytest.raises(ReduceSettingError, match=f"`{list(wrong)[-1]}` cannot be"):
-            clew.reduce("in/", **{"job": "job", "store": "prov/", **wrong})  # type: ignore[arg-type]
+            clew.prov.reduce("in/", **{"job": "job", "store": "prov/", **wrong})  # type: ignore[arg-type]
     with pytest.raises(ReduceSettingError, match="reduce_table"):
-        clew.reduce(spark.range(1), job="job", store="prov/")
+        clew.prov.reduce(spark.range(1), job="job", store="prov/")
 
 
 def test_a_table_is_reduced_at_once(spark: SparkSession) -> None:
@@ -233,8 +235,8 @@ def test_a_table_is_reduced_at_once(spark: SparkSession) -> None:
         [("c", "b"), ("b", "a"), ("d", "b")], "output string, input string"
     )
 
-    assert {tuple(r) for r in clew.reduce_table(lines).collect()} == expected(JOB)
-    assert sorted(map(tuple, clew.reduce_table(edges).collect())) == [("c", "a"), ("d", "a")]
+    assert {tuple(r) for r in clew.prov.reduce_table(lines).collect()} == expected(JOB)
+    assert sorted(map(tuple, clew.prov.reduce_table(edges).collect())) == [("c", "a"), ("d", "a")]
 
 
 def test_the_edges_of_a_store_are_reduced_across_its_queries(
@@ -247,9 +249,9 @@ def test_the_edges_of_a_store_are_reduced_across_its_queries(
     built.batch("accidents", 0, edges=[("accidents", 5, 5, "stopped", 1, -1)])
     settings: dict[str, Any] = {"job": "road", "store": tmp_path / "prov"}
 
-    clew.reduce(tmp_path / "own", **settings).awaitTermination()
+    clew.prov.reduce(tmp_path / "own", **settings).awaitTermination()
     built.batch("stopped", 1, edges=[("stopped", 2, 2, "reports", 8, 0)])
-    clew.reduce(tmp_path / "own", **settings, idle=0).awaitTermination()
+    clew.prov.reduce(tmp_path / "own", **settings, idle=0).awaitTermination()
 
     assert found(tmp_path / "prov", "road") == sorted(
         [
@@ -265,7 +267,7 @@ def test_a_file_may_be_one_document(spark: SparkSession, tmp_path: Path) -> None
         path = tmp_path / "in" / f"{number}.json"
         path.write_text(json.dumps(json.loads(text), indent=2) if number < len(JOB) else text)
 
-    done = clew.reduce(
+    done = clew.prov.reduce(
         files(spark, tmp_path / "in", documents=True),
         job="job", store=tmp_path / "prov", mode="grouping", idle=0,
     )  # fmt: skip

@@ -9,7 +9,7 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from clew.query.row import Row
+    from clew.ask.row import Row
 
 Pairs = list[tuple[str, str]]
 

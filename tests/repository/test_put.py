@@ -15,8 +15,8 @@ import pytest
 import clew
 from clew import steps
 from clew.exceptions import RowNotFoundError, StoreConflictError, StoreError
-from clew.repository import end_job, put, put_reduced
-from clew.repository.jobs import run_name
+from clew.prov import end_job, put, put_reduced
+from clew.prov.jobs import run_name
 from clew.store.entity import entity_id, entity_ids, id_sql
 from repository.model import edges, identifiers
 
@@ -158,7 +158,7 @@ def test_jobs_of_one_process_may_begin_a_store_at_the_same_time(tmp_path: Path) 
 
 def test_jobs_of_several_processes_may_begin_a_store_at_the_same_time(tmp_path: Path) -> None:
     code = (
-        "import sys, pyarrow as pa\nfrom clew.repository import put_reduced\n"
+        "import sys, pyarrow as pa\nfrom clew.prov import put_reduced\n"
         "t = pa.table({'output': [f'o/{sys.argv[2]}'], 'input': ['i']})\n"
         "put_reduced(sys.argv[1], 'job' + sys.argv[2], 'r', 0, t)"
     )

@@ -10,7 +10,7 @@ import pytest
 import clew
 from clew.cli import main
 from clew.exceptions import RowNotFoundError
-from clew.repository import put_reduced
+from clew.prov import put_reduced
 from repository.model import Pairs, backward, edges, forward, identifiers
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import pytest
 from pyspark.sql import functions as F
 
 import clew
+from clew.again.tables import covered
 from clew.exceptions import SourceChangedError
 from clew.testing import all_traces, read_batches, run_stream, write_batches
-from clew.unfold.tables import covered
 from frames import READINGS, READINGS_DDL, at
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 import clew
 from clew.capture.sets import SETS
 from clew.exceptions import IdentityError, SourceError
-from clew.graph.node import interpret
+from clew.plan.node import interpret
 from clew.sources.identity import choose_identity
 from clew.testing import all_traces, keyed, read_batches, run_stream, write_batches
 from frames import READINGS, READINGS_DDL, at, batch_traces

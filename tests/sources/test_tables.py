@@ -9,11 +9,11 @@ import pytest
 from pyspark.sql import functions as F
 
 import clew
+from clew.again import known
+from clew.again.held import rows_digest
 from clew.exceptions import SourceChangedError
 from clew.steps import listen, unlisten
 from clew.testing import read_batches, run_stream, write_batches
-from clew.unfold import known
-from clew.unfold.held import rows_digest
 from frames import READINGS, READINGS_DDL, at
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from clew.ask.provenance import open_store
 from clew.exceptions import QueryError, StoreError
 from clew.model import RowId
-from clew.query.provenance import open_store
 from clew.store.engine import Engine
 from clew.store.relations import rows_of
 from store.build import StoreBuilder, row

@@ -13,12 +13,12 @@ import pytest
 import clew
 from clew.exceptions import StoreError
 from clew.model import RowId
-from clew.query.erase import erase_content
 from clew.store.commit import forget_writer, make_store
 from clew.store.inside import refuse_links, store_file, table_file
 from clew.store.lock import alone
 from clew.store.pruned import mark_batch
 from clew.store.reader import Store
+from clew.upkeep.erase import erase_content
 from store.build import RUN, StoreBuilder, row
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from clew.emit import Emitter
 from clew.exceptions import EmitError
+from clew.prov import Emitter
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,7 +36,7 @@ def test_events_are_in_the_topic_when_the_emitter_is_closed(
 
 
 def test_a_topic_that_cannot_be_reached_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clew.emit.channel._SECONDS", 2.0)
+    monkeypatch.setattr("clew.prov.channel._SECONDS", 2.0)
 
     with pytest.raises(EmitError, match="are not acknowledged"):
         Emitter("kafka://127.0.0.1:1/emitted", job="j").end()

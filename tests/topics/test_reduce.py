@@ -7,7 +7,7 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 import clew
-from clew.reduce.sources import topic
+from clew.prov.lines import topic
 from reduce.jobs import expected, shared_job, shuffled, statements
 from reduce.test_stream import found
 
@@ -44,7 +44,7 @@ def test_a_topic_of_two_partitions_is_reduced_over_a_restart(
 
     def run() -> clew.Reduction:
         source = topic(spark, servers, name, maxOffsetsPerTrigger="60")
-        done = clew.reduce(source, **settings)
+        done = clew.prov.reduce(source, **settings)
         done.awaitTermination()
         return done
 
@@ -56,5 +56,5 @@ def test_a_topic_of_two_partitions_is_reduced_over_a_restart(
     assert (first.closed, first.statements) == (False, len(lines) // 2)
     assert (last.closed, last.statements, last.dead) == (True, len(lines), 0)
     offline = spark.createDataFrame([(line,) for line in lines], "value string")
-    answer = sorted(map(tuple, clew.reduce_table(offline).collect()))
+    answer = sorted(map(tuple, clew.prov.reduce_table(offline).collect()))
     assert found(tmp_path / "prov") == answer == sorted(expected(JOB))

@@ -12,11 +12,11 @@ import pytest
 from pyspark.sql import functions as F
 
 import clew
+from clew.again.rebuild import rebuild
 from clew.exceptions import SourceError
 from clew.live.elements import SCHEMA, SPARK_SCHEMA
 from clew.live.verify import verify
-from clew.run.rebuilt import rebuild
-from clew.sources.again import Again
+from clew.sources.reread import Again
 from clew.testing import all_traces, run_stream
 from frames import at
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from clew.frame.ordered import OrderedRows
+    from clew.frame.ordered_rows import OrderedRows
     from clew.testing import Traced
 
     Frame = clew.TracedFrame

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from clew.windows.machines import (
+from clew.operators.machines import (
     BoundedSort,
     ClockWindow,
     CountWindow,

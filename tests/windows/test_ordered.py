@@ -10,11 +10,11 @@ import pytest
 from pyspark.sql import functions as F
 
 import clew
+from clew.again.choose import choose
+from clew.again.reach import reach
 from clew.exceptions import ColumnError, GraphError
+from clew.expiry.bound import bounds
 from clew.testing import all_traces
-from clew.unfold.bound import bounds
-from clew.unfold.choose import choose
-from clew.unfold.reach import reach
 from frames import READINGS_DDL, at, batch_traces
 from windows.cases import CASES, Case, end, expected_of, found_in, readings, run_case
 

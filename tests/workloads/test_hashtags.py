@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import clew
-from clew.emit import Emitter
-from clew.repository import put_reduced
+from clew.prov import Emitter, put_reduced
 from clew.workloads import hashtags as H
 from clew.workloads.events import write_events
 from repository.model import edges, identifiers

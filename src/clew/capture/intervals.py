@@ -18,15 +18,16 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from clew.capture.algebra import Annotation, Capture, Gathering, Move, left, right
-from clew.graph.columns import ID_A, ID_B, JSON, ids_text, named, own_id, quote
+from clew.plan.algebra import Annotation, Capture, Gathering, Move, left, right
+from clew.plan.columns import ID_A, ID_B, JSON, ids_text, named, own_id, quote
+from clew.plan.spans import span_column
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pyspark.sql import Column, DataFrame
 
-    from clew.capture.algebra import Field, Groups, Origin, Related, Typed
+    from clew.plan.algebra import Field, Groups, Origin, Related, Typed
 
 LOW = "_clew_lo_"
 HIGH = "_clew_hi_"
@@ -55,14 +56,6 @@ def low(stream: str) -> str:
 def high(stream: str) -> str:
     """Name the hidden column with the latest time of a row's sources of one stream."""
     return HIGH + stream
-
-
-def span_column(origin: Origin) -> str | None:
-    """Choose the column of a source by which the part to read again is found."""
-    times = [f.name for f in origin.schema.fields if isinstance(f.dataType, T.TimestampType)]
-    if origin.event_time in times:
-        return origin.event_time
-    return times[0] if times else None
 
 
 class IntervalsCapture(Capture):

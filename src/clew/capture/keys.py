@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from clew.capture.algebra import Move
 from clew.capture.intervals import IntervalsCapture, Spans
-from clew.graph.columns import ID_A, ID_B
+from clew.plan.algebra import Move
+from clew.plan.columns import ID_A, ID_B
 
 if TYPE_CHECKING:
-    from clew.capture.algebra import Origin
+    from clew.plan.algebra import Origin
 
 
 class KeysCapture(IntervalsCapture):

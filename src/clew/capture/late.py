@@ -15,18 +15,15 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from clew.capture.algebra import Admission, Annotation, Capture, Move, left, right
-from clew.graph.columns import named
+from clew.plan.algebra import LATE, Admission, Annotation, Capture, Move, left, right
+from clew.plan.columns import named
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import Column, DataFrame
 
-    from clew.capture.algebra import Field, Gathering, Groups, Origin, Related, Typed
-
-LATE = "_clew_late"
-"""The watermark that a row's batch judged lateness by, in microseconds; null if none did."""
+    from clew.plan.algebra import Field, Gathering, Groups, Origin, Related, Typed
 
 
 class WithoutLate(Capture):

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from clew.capture.intervals import IntervalsCapture, Spans, begun, high, last_of, low
-from clew.graph.columns import named
+from clew.plan.columns import named
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-    from clew.capture.algebra import Annotation, Gathering, Groups, Move, Origin
-    from clew.graph.node import Annotated
+    from clew.plan.algebra import Annotation, Gathering, Groups, Move, Origin
+    from clew.plan.node import Annotated
 
 _ALL = "latest"
 

@@ -22,17 +22,17 @@ from typing import TYPE_CHECKING, Literal
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from clew.capture.algebra import Annotation, Gathering, Move, left, right
 from clew.capture.intervals import IntervalsCapture, Spans
 from clew.capture.sets import content, time_of
-from clew.graph.columns import ID_A, ID_B, JSON, identify, named, segment_hash
+from clew.plan.algebra import Annotation, Gathering, Move, left, right
+from clew.plan.columns import ID_A, ID_B, JSON, identify, named, segment_hash
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame
 
-    from clew.capture.algebra import Field, Groups, Members, Origin, Related, Typed
+    from clew.plan.algebra import Field, Groups, Members, Origin, Related, Typed
 
 GROUP_A = "_clew_group_a"
 GROUP_B = "_clew_group_b"

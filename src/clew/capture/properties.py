@@ -9,108 +9,26 @@ answer to a question such as "which sensors were involved?" is there as soon as 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from clew.capture.algebra import Annotation, Capture, Gathering, Move, left, looked_up, right
 from clew.exceptions import PropertyError
-from clew.graph.columns import ID_A, ID_B, JSON, named
-from clew.graph.secret import UNKEYED
+from clew.plan.algebra import Annotation, Capture, Gathering, Move, left, looked_up, right
+from clew.plan.columns import ID_A, ID_B, JSON, named
+from clew.plan.merge import value_column
+from clew.plan.secret import UNKEYED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame
 
-    from clew.capture.algebra import Field, Groups, Members, Origin, Related, Typed
+    from clew.plan.algebra import Field, Groups, Members, Origin, Related, Typed
+    from clew.plan.merge import Begun, Merge
 
-VALUE = "_clew_v_"
 _MORE = "_clew_more_"
-
-
-@dataclass(frozen=True, slots=True)
-class Merge:
-    """How several values of a property become one.
-
-    Attributes:
-        name: What the user calls it.
-        together: Aggregates the values of a group's rows.
-        both: Merges two values, neither of which is null.
-        begin: Turns a row's own value into what is carried.
-        gathered: Turns what the aggregate made into what is carried.
-    """
-
-    name: str
-    together: Callable[[Column], Column]
-    both: Callable[[Column, Column], Column] | None
-    begin: Callable[[Column], Column] = lambda value: value
-    gathered: Callable[[Column], Column] = lambda value: value
-
-    def pair(self, prop: str, one: Column, other: Column) -> Column:
-        """Merge the values of two rows, either of which may be missing."""
-        if self.both is None:
-            msg = (
-                f"property `{prop}` is merged by an aggregate of your own, and here two rows "
-                "become one, by a join or in a window of rows in order, which an aggregate cannot "
-                "do.\n\nSay how two values become one: "
-                "`merge=(F.bit_or, lambda a, b: a.bitwiseOR(b))`."
-            )
-            raise PropertyError(msg)
-        return F.coalesce(self.both(one, other), one, other)
-
-
-def _listed(value: Column) -> Column:
-    return F.when(value.isNotNull(), F.array(value)).otherwise(F.slice(F.array(value), 1, 0))
-
-
-def _in_order(values: Column) -> Column:
-    return F.array_sort(F.array_distinct(values))
-
-
-MERGES = {
-    "sum": Merge("sum", F.sum, lambda a, b: a + b),
-    "min": Merge("min", F.min, F.least),
-    "max": Merge("max", F.max, F.greatest),
-    "set": Merge(
-        "set",
-        F.collect_set,
-        lambda a, b: _in_order(F.concat(a, b)),
-        begin=_listed,
-        gathered=lambda v: _in_order(F.flatten(v)),
-    ),
-    "list": Merge(
-        "list",
-        F.collect_list,
-        F.concat,
-        begin=_listed,
-        # Spark gathers in any order, so the lists that were gathered are put in one.
-        gathered=lambda v: F.flatten(F.array_sort(v)),
-    ),
-}
-"""The merges that have a name."""
-
-
-def merge_of(given: Any) -> Merge:
-    """Read what the user gave as a merge.
-
-    Raises:
-        PropertyError: There is no such merge.
-    """
-    if isinstance(given, str) and given in MERGES:
-        return MERGES[given]
-    if callable(given):
-        return Merge("own", given, None)
-    if isinstance(given, tuple) and len(given) == 2 and all(callable(each) for each in given):
-        return Merge("own", given[0], given[1])
-    names = ", ".join(f'"{each}"' for each in MERGES)
-    msg = (
-        f"`merge` is {names} or an aggregate of your own; got {given!r}.\n\nAn aggregate is a "
-        "function of a column, such as `F.bit_or`; where rows are joined, add how two values "
-        "become one: `(F.bit_or, lambda a, b: a.bitwiseOR(b))`."
-    )
-    raise PropertyError(msg)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +44,6 @@ class Properties(Annotation):
     kinds: Mapping[str, T.DataType] = field(default_factory=dict)
 
 
-def value_column(prop: str) -> str:
-    """Name the hidden column that holds a property."""
-    return VALUE + prop
-
-
 class PropertiesCapture(Capture):
     """Carry the properties that the pipeline declares, and nothing else."""
 
@@ -140,12 +53,11 @@ class PropertiesCapture(Capture):
     def at_source(self, origin: Origin) -> Move:
         return Move(_with({}, {}))
 
-    def begin(
-        self, before: Annotation, prop: str, value: Column, merge: Merge, kind: T.DataType
-    ) -> Move:
-        """Give rows a property, or another value of one that they have."""
-        known = _known(before)
-        after = _with({**known.merges, prop: merge}, {**known.kinds, prop: kind})
+    def begin(self, before: Annotation, begun: Begun, df: DataFrame) -> Move:
+        known, prop = _known(before), begun.name
+        value = begun.of(named(value_column(prop)))
+        kind = df.select(value.alias("value")).schema["value"].dataType
+        after = _with({**known.merges, prop: begun.merge}, {**known.kinds, prop: kind})
         return Move(after, ({value_column(prop): value},))
 
     def derive(self, before: Annotation, by: Sequence[Typed]) -> Move:

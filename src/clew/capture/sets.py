@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from clew.capture.algebra import Annotation, Capture, Gathering, Move, left, looked_up, right
-from clew.graph.columns import ID_A, ID_B, JSON, ids_text, named, own_id, quote
-from clew.graph.mask import REDACTED, current_mask
+from clew.plan.algebra import Annotation, Capture, Gathering, Move, left, looked_up, right
+from clew.plan.columns import ID_A, ID_B, JSON, ids_text, named, own_id, quote
+from clew.plan.mask import REDACTED, current_mask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame
 
-    from clew.capture.algebra import Field, Groups, Origin, Related, Typed
-    from clew.graph.mask import Mask
+    from clew.plan.algebra import Field, Groups, Origin, Related, Typed
+    from clew.plan.mask import Mask
 
 FROM = "_clew_from_"
 _MORE = "_clew_more_"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator
 
-    from clew.query.provenance import Provenance
+    from clew.ask.provenance import Provenance
 
 
 def add(commands: Any) -> None:

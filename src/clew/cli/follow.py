@@ -14,9 +14,9 @@ from clew.exceptions import ClewError
 if TYPE_CHECKING:
     import argparse
 
+    from clew.ask.provenance import Provenance
     from clew.frame.frame import TracedFrame
     from clew.live.verify import Report
-    from clew.query.provenance import Provenance
 
 
 def add(commands: Any) -> None:
@@ -27,8 +27,8 @@ def add(commands: Any) -> None:
 
 
 def _subscribe(options: argparse.Namespace) -> None:
+    from clew.ask.provenance import open_store
     from clew.pipelines import load_pipeline
-    from clew.query.provenance import open_store
     from clew.subscriptions import Delivery, target_of
 
     target = target_of(options.to_table, options.to_kafka, options.topic)
@@ -57,7 +57,7 @@ def _one_of(frames: dict[str, TracedFrame], stream: str | None) -> TracedFrame:
 
 
 def _live(provenance: Provenance, options: argparse.Namespace) -> None:
-    from clew.query import live_status
+    from clew.ask import live_status
 
     graph = provenance.graph(
         options.query,
@@ -85,7 +85,7 @@ def _live(provenance: Provenance, options: argparse.Namespace) -> None:
 
 
 def _verify_live(options: argparse.Namespace) -> int:
-    from clew.query.provenance import open_store
+    from clew.ask.provenance import open_store
     from clew.store.layout import is_store
 
     if not is_store(options.path):

@@ -1,6 +1,6 @@
 """The command line: parse, ask, print.
 
-Every command is one call of `clew.query` and one way to show the answer. Answers go to standard
+Every command is one call of `clew.ask` and one way to show the answer. Answers go to standard
 output, as text or with `--json` as JSON and nothing else; errors go to standard error, without a
 traceback. Exit codes: 0 for an answer, 1 if the question cannot be answered, 2 for wrong usage.
 """
@@ -13,32 +13,32 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from clew.cli import (
-    again,
-    ask,
+    asking,
+    browser,
     causes,
     completion,
-    draw,
-    explore,
     follow,
     operate,
+    pictures,
     publish,
     recorded,
+    repeating,
     rows,
 )
 from clew.cli.completion import COMPLETE, candidates
 from clew.cli.output import complain
 from clew.cli.parser import Formatter, Parser, add_command
 from clew.exceptions import ClewError
-from clew.reduce import command as reduce_command
+from clew.prov import command as reduce_command
 from clew.version import __version__
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Sequence
 
+    from clew.ask.provenance import Provenance
     from clew.frame.frame import TracedFrame
     from clew.limits import Limits
-    from clew.query.provenance import Provenance
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -75,7 +75,7 @@ def _run(arguments: list[str]) -> int:
         os.environ["CLEW_PAGER"] = ""
     if not options.has_path:
         return options.command(options) or 0
-    from clew.query.provenance import open_store
+    from clew.ask.provenance import open_store
 
     command: Callable[[Provenance, argparse.Namespace], int | None] = options.command
     trust = getattr(options, "trust", False)
@@ -93,7 +93,7 @@ def _limits(options: argparse.Namespace) -> Limits | None:
         for name in ("seconds", "memory")
         if getattr(options, name) is not None
     }
-    return Limits(**named) if named or options.command is explore.run else None
+    return Limits(**named) if named or options.command is browser.run else None
 
 
 def _pipelines(options: argparse.Namespace) -> dict[str, TracedFrame]:
@@ -126,8 +126,11 @@ def _parser() -> argparse.ArgumentParser:
         help="how much memory a question may use, as in 8GB (default: half of the machine's)",
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    asking, running = (ask, draw, causes, recorded), (again, follow, rows, operate, publish)
-    for part in (*asking, *running, explore, completion):
+    questions, running = (
+        (asking, pictures, causes, recorded),
+        (repeating, follow, rows, operate, publish),
+    )
+    for part in (*questions, *running, browser, completion):
         part.add(commands)
     _add_reduce(commands)
     # `demo` is handed over before parsing, with all its own options; here it is only listed.

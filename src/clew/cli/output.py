@@ -9,7 +9,7 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
-from clew.query import show
+from clew import show
 
 if TYPE_CHECKING:
     import argparse

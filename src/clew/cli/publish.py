@@ -13,7 +13,7 @@ from clew.cli.parser import add_command, add_follow, add_json, whole_number
 if TYPE_CHECKING:
     import argparse
 
-    from clew.query.provenance import Provenance
+    from clew.ask.provenance import Provenance
 
 
 def add(commands: Any) -> None:
@@ -39,7 +39,7 @@ def _openlineage(provenance: Provenance, options: argparse.Namespace) -> None:
 
 def _hand_over(found: list[Any], new: list[Any], options: argparse.Namespace) -> None:
     """Write all events to the file, or send those that the server has not got."""
-    from clew.export import openlineage, send
+    from clew.show import openlineage, send
 
     if options.url is not None:
         send.send(new, options.url, timeout=options.timeout, retries=options.retries)

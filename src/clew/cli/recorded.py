@@ -11,7 +11,7 @@ from clew.exceptions import QueryError
 if TYPE_CHECKING:
     import argparse
 
-    from clew.query.provenance import Provenance
+    from clew.ask.provenance import Provenance
 
 
 def add(commands: Any) -> None:
@@ -21,7 +21,7 @@ def add(commands: Any) -> None:
 
 
 def _assertions(provenance: Provenance, options: argparse.Namespace) -> None:
-    from clew.query.assertions import recording_lines
+    from clew.ask.recordings import recording_lines
 
     if options.stream is None:
         found = provenance.recordings()
@@ -38,10 +38,10 @@ def _assertions(provenance: Provenance, options: argparse.Namespace) -> None:
 
 
 def _estimate(options: argparse.Namespace) -> None:
-    from clew.assertions.estimate import estimate
-    from clew.graph.duration import micros
+    from clew.again.estimate import estimate
+    from clew.ask.recordings import estimate_lines
     from clew.pipelines import load_pipeline
-    from clew.query.assertions import estimate_lines
+    from clew.plan.duration import micros
 
     frames = load_pipeline(options.pipeline, options.stream)
     frame = frames.get(options.stream) or next(iter(frames.values()))

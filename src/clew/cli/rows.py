@@ -10,7 +10,7 @@ from clew.cli.parser import add_command, add_json, add_limit, add_row
 if TYPE_CHECKING:
     import argparse
 
-    from clew.query.provenance import Provenance
+    from clew.ask.provenance import Provenance
 
 
 def add(commands: Any) -> None:

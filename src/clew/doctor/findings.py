@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from clew.query import show
+from clew import show
 
 State = Literal["ok", "warning", "problem"]
 

@@ -155,7 +155,7 @@ def run_job() -> Finding:
     """Start Spark, or take the session that runs, and let a worker's Python handle some rows."""
     began = time.monotonic()
     try:
-        from clew.run.session import make_session
+        from clew.again.session import make_session
 
         spark = make_session()
         rows = spark.range(0, 1000, 1, 2).mapInArrow(lambda batches: batches, "id bigint")

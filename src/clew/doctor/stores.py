@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from clew import show
 from clew.doctor.findings import Finding
 from clew.exceptions import StoreError
-from clew.query import show
-from clew.query.size import human, measure
 from clew.store import layout
 from clew.store.asserted import rounds_of
 from clew.store.pruned import pruned_batches
 from clew.store.reader import Store
+from clew.upkeep.size import human, measure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -1,6 +1,6 @@
 """What the HTTP interface answers with, as the OpenAPI description says it.
 
-Answers are plain data that `clew.query` makes; these models describe them and are not in their way.
+Answers are plain data that `clew.ask` makes; these models describe them and are not in their way.
 A test holds every answer against its model.
 """
 

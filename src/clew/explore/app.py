@@ -12,10 +12,10 @@ from fastapi import FastAPI, Header, Query, Request
 from fastapi.responses import FileResponse, StreamingResponse
 from fastapi.staticfiles import StaticFiles
 
-from clew.explore import ask, minimize, overview
+from clew.explore import overview, questions, smallest_cause
 from clew.explore.failures import FAILURES, RefusedError, add_handlers
 from clew.explore.guards import LOOPBACK, Guard
-from clew.explore.jobs import Jobs
+from clew.explore.searches import Jobs
 from clew.explore.watch import Watcher
 from clew.version import __version__
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import Scope
 
-    from clew.query.provenance import Provenance
+    from clew.ask.provenance import Provenance
 
 PAGE = Path(__file__).parent / "page"
 """The files of the page."""
@@ -61,7 +61,7 @@ def create_app(
     app.state.watcher = Watcher(provenance)
     app.state.jobs = Jobs()
     add_handlers(app)
-    for part in (overview, ask, minimize):
+    for part in (overview, questions, smallest_cause):
         app.include_router(part.router)
     _add_events(app)
     _add_page(app)

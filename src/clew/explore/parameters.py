@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Depends, Query, Request
 from fastapi.responses import JSONResponse
 
-from clew.query.provenance import Provenance
+from clew.ask.provenance import Provenance
 
 MAX_NODES = 200
 """How many nodes a drawing has at most."""

@@ -23,7 +23,7 @@ from clew.explore.guards import LOOPBACK
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from clew.query.provenance import Provenance
+    from clew.ask.provenance import Provenance
 
 PORT = 8127
 """The port unless another is asked for; a free one if it is taken."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-    from clew.query.trace import Trace
+    from clew.ask.trace import Trace
 
 _ENTRIES = 16
 _MAX_ROWS = 50_000

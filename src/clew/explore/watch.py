@@ -17,7 +17,7 @@ from clew.exceptions import ClewError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from clew.query.provenance import Provenance
+    from clew.ask.provenance import Provenance
 
 _LOG = logging.getLogger("clew.explore")
 EVERY = 0.5

@@ -16,19 +16,8 @@ from pyspark.sql import functions as F
 from clew.exceptions import ColumnError, GraphError, RefusedVerbError
 from clew.frame.group import TracedGroup
 from clew.frame.locate import column_position, locate, maker
-from clew.frame.ordered import OrderedRows, in_order
+from clew.frame.ordered_rows import OrderedRows, in_order
 from clew.frame.refused import REFUSED
-from clew.graph.columns import (
-    all_of,
-    bare_reference,
-    frame_of_all,
-    is_hidden,
-    quote,
-    referring,
-    spelling,
-    user_columns,
-)
-from clew.graph.node import Node
 from clew.operators import dedup as _dedup
 from clew.operators import join as _join
 from clew.operators import keep as _keep
@@ -40,6 +29,17 @@ from clew.operators import setops as _setops
 from clew.operators import through as _through
 from clew.operators import union as _union
 from clew.operators import unpivot as _unpivot
+from clew.plan.columns import (
+    all_of,
+    bare_reference,
+    frame_of_all,
+    is_hidden,
+    quote,
+    referring,
+    spelling,
+    user_columns,
+)
+from clew.plan.node import Node
 from clew.run.batch import TracedWriter
 from clew.run.recover import recover
 from clew.run.stream import TracedStreamWriter

@@ -10,9 +10,9 @@ from pyspark.sql.types import NumericType
 
 from clew.exceptions import GraphError, RefusedVerbError
 from clew.frame.refused import REFUSED_ON_GROUPS
-from clew.graph.columns import quote
 from clew.operators import aggregate as _aggregate
 from clew.operators import opaque as _opaque
+from clew.plan.columns import quote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from clew.frame.frame import TracedFrame
-    from clew.graph.node import Node
     from clew.operators.aggregate import Grouping
+    from clew.plan.node import Node
 
 
 @dataclass(frozen=True, slots=True)

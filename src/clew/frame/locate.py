@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from clew.exceptions import ColumnError
-from clew.graph.columns import bare_reference, quote, spelling
 from clew.operators.aggregate import Aggregate
 from clew.operators.join import Join
 from clew.operators.keep import Keep, shown
@@ -13,13 +12,14 @@ from clew.operators.project import Project, Reshape
 from clew.operators.setops import SetOperation
 from clew.operators.union import Union
 from clew.operators.unpivot import Unpivot
+from clew.plan.columns import bare_reference, quote, spelling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pyspark.sql import Column
 
-    from clew.graph.node import Node
+    from clew.plan.node import Node
 
 # What is Spark's own verb in the plain query, so that Spark can be asked what it makes anew.
 _ASKED = (Reshape, Union, SetOperation, Unpivot)

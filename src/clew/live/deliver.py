@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 
 from clew.live.elements import elements_folder, graph_folder
-from clew.live.state import State
+from clew.live.graph_state import State
 from clew.steps import reached
 from clew.store.commit import put_json
 from clew.store.private import make_folder

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from clew.live.parts import Part
+    from clew.expiry.parts import Part
 
 _EDGES = pa.schema(
     [

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from clew.exceptions import ReplayError, StoreConflictError, UnknownStreamError, WriterError
 from clew.live.deliver import delivered_files
 from clew.live.elements import SPARK_SCHEMA, elements_folder, graph_folder
+from clew.live.graph_state import Definition, put_definition, read_definition
 from clew.live.native import NativeEngine
 from clew.live.operator import OperatorEngine
-from clew.live.state import Definition, put_definition, read_definition
 from clew.live.take import take
 from clew.live.verify import verify
 from clew.steps import listen, unlisten
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from clew.live.state import EngineName, State
+    from clew.again.which_pipeline import Versions
+    from clew.live.graph_state import EngineName, State
     from clew.live.verify import Report
     from clew.store.reader import Snapshot, Store
-    from clew.unfold.versions import Versions
 
 _log = logging.getLogger("clew")
 _NEWS = ("batch committed", "unfolding committed")
@@ -342,7 +342,7 @@ class LiveGraph:
                     "pointers."
                 )
                 raise ReplayError(msg)
-            from clew.unfold.retrieve import Selection, retrieve
+            from clew.again.retrieve import Selection, retrieve
 
             retrieve(self._store.root, query, versions, Selection())
             # What could not be computed holds the graph up: it has no edges, and is not without.

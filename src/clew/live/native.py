@@ -37,8 +37,8 @@ from clew.live.deliver import (
 )
 from clew.live.elements import EDGE, LABEL, SCHEMA, SINK, SOURCE, VERTEX, graph_folder
 from clew.live.gather import Gathered, connect, merge_equal_results
-from clew.live.leave_out import leave_out
-from clew.live.state import State
+from clew.live.graph_state import State
+from clew.live.too_late import leave_out
 from clew.steps import reached
 from clew.store.commit import put_json
 from clew.store.engine import as_pattern, literal
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from clew.live.horizon import Horizon
-    from clew.live.state import Definition
+    from clew.expiry.horizon import Horizon
+    from clew.live.graph_state import Definition
     from clew.live.take import Taken
 
 CLOCK = "clock"

@@ -16,14 +16,14 @@ import pyarrow as pa
 from clew.live.deliver import deliver, delivered_files, last_state
 from clew.live.elements import EDGE, LABEL, SCHEMA, SINK, SOURCE, VERTEX
 from clew.live.gather import Gathered, connect, merge_equal_results
-from clew.live.leave_out import leave_out
+from clew.live.too_late import leave_out
 from clew.store.engine import as_pattern, literal
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from clew.live.horizon import Horizon, Limit
-    from clew.live.state import Definition, State
+    from clew.expiry.horizon import Horizon, Limit
+    from clew.live.graph_state import Definition, State
     from clew.live.take import Taken
 
 _KNOWN = (

@@ -6,14 +6,14 @@ from collections import deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from clew.live.horizon import Horizon, Reached
-from clew.live.parts import new_parts
+from clew.expiry.horizon import Horizon, Reached
+from clew.expiry.parts import new_parts
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from clew.live.parts import Part
-    from clew.live.state import Definition, State
+    from clew.expiry.parts import Part
+    from clew.live.graph_state import Definition, State
     from clew.store.reader import Snapshot
 
 MOST_EDGES = 500_000

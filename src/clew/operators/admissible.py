@@ -12,8 +12,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from clew.exceptions import GraphError
-from clew.graph.functions import READS_FILES, SETTLED, SYMBOLS, UNSETTLED, WINDOWS
-from clew.graph.settings import is_setting
+from clew.plan.functions import READS_FILES, SETTLED, SYMBOLS, UNSETTLED, WINDOWS
+from clew.plan.settings import is_setting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from clew.graph.columns import quote
+from clew.plan.columns import quote
 
 if TYPE_CHECKING:
-    from clew.capture.algebra import Capture
-    from clew.graph.node import Annotated
+    from clew.plan.algebra import Capture
+    from clew.plan.node import Annotated
 
 
 def admitted(frame: Annotated, time: str | None, capture: Capture) -> Annotated:

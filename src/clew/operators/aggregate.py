@@ -15,24 +15,24 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from clew.capture.algebra import Groups, Members
-from clew.capture.intervals import span_column
 from clew.exceptions import BeyondRowError, GraphError
-from clew.graph.columns import WATERMARK, at_hand, named, quote, real_name, refuse_nameless, sole
-from clew.graph.node import Annotated, Node
-from clew.graph.plan import change, describe
 from clew.operators.groups import aliased, key_name, keyed
 from clew.operators.keep import shown
 from clew.operators.project import probe_stars, references_of
 from clew.operators.untouched import origin_of
+from clew.plan.algebra import Groups, Members
+from clew.plan.analysis import change, describe
+from clew.plan.columns import WATERMARK, at_hand, named, quote, real_name, refuse_nameless, sole
+from clew.plan.node import Annotated, Node
+from clew.plan.spans import span_column
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame
 
-    from clew.capture.algebra import Admission, Capture, Typed
     from clew.model import Exactness
+    from clew.plan.algebra import Admission, Capture, Typed
 
 Grouping = Literal["groupBy", "rollup", "cube"]
 _LEVEL = "_clew_level"

@@ -15,15 +15,15 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from clew.exceptions import ColumnError
-from clew.graph.columns import ID_A, ID_B, WATERMARK, named, sole, spelling, user_columns
-from clew.graph.node import Annotated, Node
 from clew.operators.groups import grouped
+from clew.plan.columns import ID_A, ID_B, WATERMARK, named, sole, spelling, user_columns
+from clew.plan.node import Annotated, Node
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clew.capture.algebra import Capture
     from clew.model import Exactness
+    from clew.plan.algebra import Capture
 
 Contributes = Literal["kept", "all"]
 _RANK = "_clew_rank"

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from clew.capture.algebra import Groups, Members
-from clew.graph.columns import named
+from clew.plan.algebra import Groups, Members
+from clew.plan.columns import named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyspark.sql import Column
 
-    from clew.capture.algebra import Typed
-    from clew.graph.node import Annotated
+    from clew.plan.algebra import Typed
+    from clew.plan.node import Annotated
 
 
 def key_name(position: int) -> str:

@@ -14,22 +14,22 @@ from typing import TYPE_CHECKING, ClassVar
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from clew.capture.algebra import Groups, Members, left, right
 from clew.exceptions import BeyondRowError, ColumnError, GraphError
-from clew.graph.columns import ID_A, ID_B, WATERMARK, is_hidden, named, sole, spelling
-from clew.graph.node import Annotated, Node
-from clew.graph.plan import change, describe
 from clew.operators.admit import admitted
 from clew.operators.aggregate import Aggregate
 from clew.operators.keep import shown
+from clew.plan.algebra import Groups, Members, left, right
+from clew.plan.analysis import change, describe
+from clew.plan.columns import ID_A, ID_B, WATERMARK, is_hidden, named, sole, spelling
+from clew.plan.node import Annotated, Node
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pyspark.sql import Column, DataFrame
 
-    from clew.capture.algebra import Annotation, Capture, Move, Typed
     from clew.model import Exactness
+    from clew.plan.algebra import Annotation, Capture, Move, Typed
 
 _HOW = {
     "inner": "inner",

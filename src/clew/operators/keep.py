@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pyspark.sql import Column
 
 from clew.exceptions import BeyondRowError, GraphError
-from clew.graph.node import Node
-from clew.graph.plan import change, describe
-from clew.graph.text import plain_symbols, printed
+from clew.plan.analysis import change, describe
+from clew.plan.node import Node
+from clew.plan.sql import plain_symbols, printed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from clew.capture.algebra import Capture
-    from clew.graph.node import Annotated
     from clew.model import Exactness
+    from clew.plan.algebra import Capture
+    from clew.plan.node import Annotated
 
 
 _VERBS = frozenset(

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from clew.exceptions import GraphError
-from clew.graph.columns import is_hidden, sole
-from clew.graph.node import Annotated, Node
+from clew.plan.columns import is_hidden, sole
+from clew.plan.node import Annotated, Node
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clew.capture.algebra import Capture
     from clew.model import Exactness
+    from clew.plan.algebra import Capture
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,10 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from clew.exceptions import ColumnError, OpaqueOperatorError
-from clew.graph.columns import named, quote, refuse_reserved, user_columns
-from clew.graph.node import Annotated, Node
 from clew.operators.groups import grouped
 from clew.operators.keep import shown
+from clew.plan.columns import named, quote, refuse_reserved, user_columns
+from clew.plan.node import Annotated, Node
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import Column
 
-    from clew.capture.algebra import Capture, Typed
     from clew.model import Exactness
+    from clew.plan.algebra import Capture, Typed
 
 CLEW_ID = "clew_id"
 _PACKED = "_clew_packed"

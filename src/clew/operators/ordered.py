@@ -1,6 +1,6 @@
 """Windows over rows in order: by number, by value, with each row, and joins of such windows.
 
-Spark lacks them, so a machine (`clew.windows.machines`) runs in Spark's own stateful operator, or
+Spark lacks them, so a machine (`clew.operators.machines`) runs in Spark's own stateful operator, or
 over the groups of a table. Content and annotation of a row travel through it as text, and what is
 made of several rows brings the list of their texts back, so any capture can follow.
 """
@@ -14,26 +14,15 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from clew.exceptions import ColumnError, GraphError
-from clew.graph.columns import (
-    JSON,
-    WATERMARK,
-    named,
-    quote,
-    refuse_reserved,
-    sole,
-    user_columns,
-)
-from clew.graph.equal import text_of
-from clew.graph.node import Annotated, Node
 from clew.operators.admit import admitted
-from clew.windows.machines import (
+from clew.operators.machines import (
     BoundedSort,
     ClockWindow,
     Machine,
     TimeWindow,
     WindowJoin,
 )
-from clew.windows.process import (
+from clew.operators.process import (
     AT,
     KEY,
     LANE,
@@ -49,14 +38,25 @@ from clew.windows.process import (
     over_stream,
     over_table,
 )
+from clew.plan.columns import (
+    JSON,
+    WATERMARK,
+    named,
+    quote,
+    refuse_reserved,
+    sole,
+    user_columns,
+)
+from clew.plan.equal import text_of
+from clew.plan.node import Annotated, Node
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pyspark.sql import Column, DataFrame
 
-    from clew.capture.algebra import Annotation, Capture, Move
     from clew.model import Exactness
+    from clew.plan.algebra import Annotation, Capture, Move
 
 Pairs = Literal["new", "all"]
 

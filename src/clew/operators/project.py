@@ -16,7 +16,10 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from clew.exceptions import BeyondRowError, ColumnError, GraphError
-from clew.graph.columns import (
+from clew.operators.groups import grouped
+from clew.operators.keep import shown
+from clew.plan.analysis import analysed, change, describe, explain
+from clew.plan.columns import (
     arranged,
     at_hand,
     is_hidden,
@@ -26,19 +29,16 @@ from clew.graph.columns import (
     refuse_nameless,
     refuse_reserved,
 )
-from clew.graph.node import Annotated, Node
-from clew.graph.plan import analysed, change, describe, explain
-from clew.graph.text import printed, quiet
-from clew.operators.groups import grouped
-from clew.operators.keep import shown
+from clew.plan.node import Annotated, Node
+from clew.plan.sql import printed, quiet
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame
 
-    from clew.capture.algebra import Capture
     from clew.model import Exactness
+    from clew.plan.algebra import Capture
 
 
 _RESHAPING = frozenset(

@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pyspark.sql import Column
 
-from clew.capture.properties import Merge, Properties, PropertiesCapture, merge_of, value_column
 from clew.exceptions import PropertyError
-from clew.graph.columns import named
-from clew.graph.node import Annotated, Node
 from clew.operators.keep import shown
+from clew.plan.merge import Begun, Merge, merge_of
+from clew.plan.node import Annotated, Node
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from clew.capture.algebra import Capture
     from clew.model import Exactness
+    from clew.plan.algebra import Capture
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +42,8 @@ class Property:
 
     def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
         [source] = inputs
-        if not isinstance(capture, PropertiesCapture):
-            return source
         before = source.annotation
-        assert isinstance(before, Properties)
-        if isinstance(self.value, Column):
-            value = self.merge.begin(self.value)
-        else:
-            value = self.value(named(value_column(self.name)))
-        kind = source.df.select(value.alias("value")).schema["value"].dataType
-        move = capture.begin(before, self.name, value, self.merge, kind)
+        move = capture.begin(before, Begun(self.name, self.value, self.merge), source.df)
         return Annotated(
             move.apply(source.df, before.columns), move.annotation, source.references, source.alias
         )

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pyspark.sql import functions as F
 
-from clew.capture.algebra import left, right
 from clew.exceptions import GraphError
-from clew.graph.columns import is_hidden, named, sole, user_columns
-from clew.graph.node import Annotated, Node
 from clew.operators.dedup import Dedup
+from clew.plan.algebra import left, right
+from clew.plan.columns import is_hidden, named, sole, user_columns
+from clew.plan.node import Annotated, Node
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
     from pyspark.sql.types import DataType
 
-    from clew.capture.algebra import Capture
     from clew.model import Exactness
+    from clew.plan.algebra import Capture
 
 
 @dataclass(frozen=True, slots=True)

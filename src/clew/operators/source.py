@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-from clew.graph.node import Annotated
+from clew.plan.node import Annotated
 from clew.sources.identity import ClewIdentity, may_repeat
 
 if TYPE_CHECKING:
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from clew.capture.algebra import Capture, Origin
     from clew.model import Exactness
-    from clew.sources.again import Again
+    from clew.plan.algebra import Capture, Origin
+    from clew.sources.reread import Again
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,20 +15,19 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from clew.capture.algebra import Members, Related
-from clew.capture.late import LATE
 from clew.exceptions import ColumnError, GraphError
-from clew.graph.columns import named, quote, refuse_reserved, sole, user_columns
-from clew.graph.node import Annotated, Node
 from clew.operators.admit import admitted
 from clew.operators.groups import key_name
 from clew.operators.keep import shown
+from clew.plan.algebra import LATE, Members, Related
+from clew.plan.columns import named, quote, refuse_reserved, sole, user_columns
+from clew.plan.node import Annotated, Node
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from clew.capture.algebra import Capture, Typed
     from clew.model import Exactness
+    from clew.plan.algebra import Capture, Typed
 
 
 Late = Literal["refuse", "kept"]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from clew.graph.columns import arranged
-from clew.graph.node import Annotated, Node
+from clew.plan.columns import arranged
+from clew.plan.node import Annotated, Node
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clew.capture.algebra import Capture
     from clew.model import Exactness
+    from clew.plan.algebra import Capture
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from clew.graph.columns import is_hidden, named, quote, spelling, user_columns
-from clew.graph.node import Annotated, Node
 from clew.operators.keep import shown
+from clew.plan.columns import is_hidden, named, quote, spelling, user_columns
+from clew.plan.node import Annotated, Node
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clew.capture.algebra import Capture
     from clew.model import Exactness
+    from clew.plan.algebra import Capture
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from clew.operators.property import Property
 from clew.operators.source import Source
 
 if TYPE_CHECKING:
-    from clew.graph.node import Node, Operator
+    from clew.plan.node import Node, Operator
 
 
 def origin_of(node: Node, column: str) -> Source | None:

@@ -11,17 +11,23 @@ import uuid
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from clew.assertions.record import Recorder
-from clew.assertions.streams import describe_recorded, recorded_streams
+from clew.again.carried import repeating
+from clew.again.choose import capture_of, choose
+from clew.again.describe import check_name, describe_streams
+from clew.again.held import note, tables_of
+from clew.again.known import Known, remember
+from clew.again.record import Recorder
+from clew.again.recorded_streams import describe_recorded, recorded_streams
+from clew.again.stage import Stage
+from clew.again.which_pipeline import Versions
 from clew.exceptions import WriterError
-from clew.graph.columns import refuse_lookalike_fields, sole
-from clew.graph.mask import masking_with
-from clew.graph.node import interpret, with_secret
-from clew.run.describe import check_name, describe_streams
+from clew.plan.columns import refuse_lookalike_fields, sole
+from clew.plan.mask import masking_with
+from clew.plan.node import interpret, with_secret
 from clew.run.masking import check_mask, mask_described
 from clew.run.place import Place, check_id_column, check_settings, place
-from clew.run.provenance import BatchJob, clean_rows
 from clew.run.sink import FunctionSink
+from clew.run.split import BatchJob, clean_rows
 from clew.steps import reached
 from clew.store.commit import (
     Commit,
@@ -32,12 +38,6 @@ from clew.store.commit import (
     put_stream,
     store_secret,
 )
-from clew.unfold.carried import repeating
-from clew.unfold.choose import capture_of, choose
-from clew.unfold.held import note, tables_of
-from clew.unfold.known import Known, remember
-from clew.unfold.stage import Stage
-from clew.unfold.versions import Versions
 from clew.version import __version__
 
 if TYPE_CHECKING:
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, DataFrameWriter
 
-    from clew.assertions.streams import Content
-    from clew.graph.node import Node
-    from clew.unfold.choose import CaptureName
+    from clew.again.choose import CaptureName
+    from clew.again.recorded_streams import Content
+    from clew.plan.node import Node
 
 
 _NOT_FINISHED = "the result was being overwritten, and that did not come to its end"

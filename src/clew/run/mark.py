@@ -12,7 +12,7 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from clew.exceptions import StoreConflictError, WriterError
-from clew.graph.secret import Secret
+from clew.plan.secret import Secret
 from clew.store.commit import put_json
 from clew.store.layout import SECRET, read_json
 

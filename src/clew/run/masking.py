@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import types as T
 
+from clew.again.around import around
+from clew.again.carried import repeating
+from clew.again.points import pointed_sources
 from clew.exceptions import WriterError
 from clew.operators.source import Source
 from clew.sources.identity import KeyIdentity
-from clew.unfold.around import around
-from clew.unfold.carried import repeating
-from clew.unfold.points import pointed_sources
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clew.graph.mask import Mask
-    from clew.graph.node import Node
+    from clew.plan.mask import Mask
+    from clew.plan.node import Node
 
 HIDDEN = "?"
 """What stands for a text that may hold literals."""

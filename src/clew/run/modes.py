@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from clew.capture.properties import PROPERTIES, Properties
 from clew.exceptions import WriterError
-from clew.graph.node import interpret
-from clew.run.provenance import BatchJob, clean_rows, held, run_through
+from clew.plan.node import interpret
 from clew.run.sink import NoSink
+from clew.run.split import BatchJob, clean_rows, held, run_through
 from clew.run.subscribe import deliver, property_columns
 from clew.steps import reached
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-    from clew.graph.node import Node
+    from clew.plan.node import Node
     from clew.run.subscribe import Receiver
 
 Mode = Literal["store", "receive", "on-the-fly"]

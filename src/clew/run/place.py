@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, get_args
 
-from clew.assertions.streams import Content
-from clew.capture.off import OFF
+from clew.again.recorded_streams import Content
 from clew.exceptions import WriterError
-from clew.graph.mask import NOTHING, Mask, read_mask
-from clew.graph.node import interpret
-from clew.graph.settings import differing, settings_of, to_set
 from clew.operators.source import Source
+from clew.plan.mask import NOTHING, Mask, read_mask
+from clew.plan.node import interpret
+from clew.plan.off import OFF
+from clew.plan.settings import differing, settings_of, to_set
 from clew.run.modes import check_mode
 from clew.store.layout import store_root
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column
 
-    from clew.graph.node import Node
+    from clew.again.choose import CaptureName
+    from clew.plan.node import Node
     from clew.run.modes import Mode
-    from clew.run.provenance import OnError
+    from clew.run.split import OnError
     from clew.run.subscribe import Receiver
-    from clew.unfold.choose import CaptureName
 
 
 @dataclass(frozen=True, slots=True)

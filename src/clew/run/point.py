@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clew.capture.intervals import span_column
-from clew.graph.columns import quote
-from clew.sources.again import Again
+from clew.again.points import LAST, pointed_sources
+from clew.plan.columns import quote
+from clew.plan.spans import span_column
 from clew.sources.identity import (
     KEPT_A,
     KEPT_B,
@@ -24,18 +24,18 @@ from clew.sources.identity import (
     KafkaIdentity,
     file_path,
 )
+from clew.sources.reread import Again
 from clew.steps import reached
 from clew.store.commit import put_json
 from clew.store.layout import point_folder
 from clew.store.private import make_folder
-from clew.unfold.points import LAST, pointed_sources
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from clew.graph.node import Node
     from clew.operators.source import Source
+    from clew.plan.node import Node
 
 
 @dataclass(frozen=True, slots=True)

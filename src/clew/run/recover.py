@@ -9,24 +9,24 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING
 
+from clew.again.carried import repeating
+from clew.again.choose import Choice, choose
+from clew.again.describe import check_name, describe_streams
+from clew.again.replay import replay_all
 from clew.exceptions import CaptureRefusedError
-from clew.graph.node import with_secret
 from clew.operators.join import Join
-from clew.run.describe import check_name, describe_streams
-from clew.run.provenance import BatchJob
+from clew.plan.node import with_secret
 from clew.run.sink import NoSink
+from clew.run.split import BatchJob
+from clew.sources.arrivals import last_committed, read_arrivals
 from clew.store.commit import make_store, planned_secret, put_stream, store_secret
 from clew.store.layout import store_root
-from clew.unfold.arrivals import last_committed, read_arrivals
-from clew.unfold.carried import repeating
-from clew.unfold.choose import Choice, choose
-from clew.unfold.replay import replay_all
 from clew.version import __version__
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-    from clew.graph.node import Node
+    from clew.plan.node import Node
 
 
 def recover(

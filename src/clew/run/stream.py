@@ -10,18 +10,24 @@ import logging
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from clew.assertions.record import Recorder
-from clew.assertions.streams import describe_recorded, recorded_streams
+from clew.again.carried import repeating
+from clew.again.choose import capture_of, choose
+from clew.again.describe import carried_in_state, check_name, describe_streams
+from clew.again.held import tables_of
+from clew.again.known import Known, remember
+from clew.again.record import Recorder
+from clew.again.recorded_streams import describe_recorded, recorded_streams
+from clew.again.stage import Stage
+from clew.again.tables import addresses_of, times_of
+from clew.again.which_pipeline import Versions
 from clew.exceptions import StoreConflictError, WriterError
-from clew.graph.columns import is_hidden, refuse_lookalike_fields, sole
-from clew.graph.node import interpret, with_secret
-from clew.run.describe import carried_in_state, check_name, describe_streams
+from clew.plan.columns import is_hidden, refuse_lookalike_fields, sole
+from clew.plan.node import interpret, with_secret
 from clew.run.mark import bind, check_bound, own_secret, run_of
 from clew.run.masking import check_mask, mask_described
 from clew.run.modes import DeliverJob, PassJob, with_property_values
 from clew.run.place import Place, check_id_column, check_settings, place
 from clew.run.point import start_points
-from clew.run.provenance import BatchJob, clean_rows, is_kept_whole, sink_rows
 from clew.run.query import Follower, TracedQuery
 from clew.run.sink import (
     FILE_FORMATS,
@@ -33,6 +39,7 @@ from clew.run.sink import (
     Sink,
     TableSink,
 )
+from clew.run.split import BatchJob, clean_rows, is_kept_whole, sink_rows
 from clew.store.commit import (
     forget_streams,
     forget_writer,
@@ -45,13 +52,6 @@ from clew.store.commit import (
 )
 from clew.store.layout import header_file, store_root
 from clew.store.versions import last_version, said_of
-from clew.unfold.carried import repeating
-from clew.unfold.choose import capture_of, choose
-from clew.unfold.held import tables_of
-from clew.unfold.known import Known, remember
-from clew.unfold.stage import Stage
-from clew.unfold.tables import addresses_of, times_of
-from clew.unfold.versions import Versions
 from clew.version import __version__
 
 if TYPE_CHECKING:
@@ -61,13 +61,13 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from clew.assertions.streams import Content, Recorded
-    from clew.graph.node import Node
+    from clew.again.choose import CaptureName, Choice
+    from clew.again.recorded_streams import Content, Recorded
+    from clew.plan.node import Node
     from clew.run.modes import Mode
-    from clew.run.provenance import OnError
     from clew.run.query import Work
+    from clew.run.split import OnError
     from clew.run.subscribe import Receiver
-    from clew.unfold.choose import CaptureName, Choice
 
 _log = logging.getLogger("clew")
 _NOTES = "clew"

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from clew.capture.properties import PROPERTIES, VALUE, Properties
+from clew.capture.properties import PROPERTIES, Properties
 from clew.exceptions import PropertyError
-from clew.graph.columns import JSON, named, user_columns
-from clew.graph.node import interpret
-from clew.run.provenance import held
+from clew.plan.columns import JSON, named, user_columns
+from clew.plan.merge import VALUE
+from clew.plan.node import interpret
+from clew.run.split import held
 from clew.store.collect import AT, numbered
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, Row
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from clew.graph.node import Node
+    from clew.plan.node import Node
 
 
 @dataclass(frozen=True, slots=True)

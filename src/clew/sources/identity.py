@@ -16,8 +16,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import types as T
 
 from clew.exceptions import IdentityError
-from clew.graph.columns import id_texts, quote, segment_hash
-from clew.graph.text import quiet
+from clew.plan.columns import id_texts, quote, segment_hash
+from clew.plan.sql import quiet
 from clew.sources.origins import keeps_columns_of_kafka, keeps_rows_single
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Literal
 
-from clew.graph.order import column_numbers, leaves
-from clew.graph.plan import analysed, explain, operators
+from clew.plan.analysis import analysed, explain, operators
+from clew.plan.order import column_numbers, leaves
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

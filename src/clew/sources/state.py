@@ -21,7 +21,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
 from clew.exceptions import SourceChangedError
-from clew.graph.text import quiet
+from clew.plan.sql import quiet
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

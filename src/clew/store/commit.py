@@ -16,8 +16,8 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from clew.exceptions import StoreConflictError, StoreError
-from clew.graph.mask import Mask, mask_from
-from clew.graph.secret import Secret
+from clew.plan.mask import Mask, mask_from
+from clew.plan.secret import Secret
 from clew.store.inside import refuse_links
 from clew.store.layout import (
     ASSERTIONS,

@@ -35,7 +35,7 @@ from clew.workloads import (
 )
 from clew.workloads.expected import Expected
 from clew.workloads.files import Part, write_files
-from clew.workloads.frame import Frame, FrameT
+from clew.workloads.verbs import Frame, FrameT
 
 __all__ = [
     "Expected",

@@ -19,10 +19,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 from rich.table import Table
 
+from clew.ask.provenance import open_store
 from clew.exceptions import ClewError
-from clew.frame.trace import trace
-from clew.query.provenance import open_store
-from clew.query.show import count
+from clew.frame.door import trace
+from clew.show.text import count
 from clew.workloads import linear_road
 from clew.workloads.files import write_files
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from clew.query.provenance import Provenance
-    from clew.query.row import Row, Rows
-    from clew.query.trace import Trace
+    from clew.ask.provenance import Provenance
+    from clew.ask.row import Row, Rows
+    from clew.ask.trace import Trace
 
 _FILES = 6
 _MARK = ".clew-demo"

@@ -28,7 +28,7 @@ from clew.workloads.expected import Expected, instant, micros_of, span
 if TYPE_CHECKING:
     import pandas as pd
 
-    from clew.workloads.frame import FrameT
+    from clew.workloads.verbs import FrameT
 
 FLIGHTS_SCHEMA = (
     "ts timestamp, carrier string, flight int, tailnum string, origin string, dest string, "

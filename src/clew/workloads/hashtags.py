@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame
 
-    from clew.emit import Emitter
+    from clew.prov import Emitter
 
 COUNT = "hashtags"
 """The job that counts hashtags."""

@@ -34,7 +34,7 @@ from clew.workloads.traffic import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from clew.workloads.frame import FrameT
+    from clew.workloads.verbs import FrameT
 
 __all__ = [
     "SCHEMA",

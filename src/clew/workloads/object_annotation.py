@@ -35,7 +35,7 @@ from clew.workloads.expected import Expected, instant, micros_of, span
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from clew.workloads.frame import FrameT
+    from clew.workloads.verbs import FrameT
 
 __all__ = [
     "SCHEMA",

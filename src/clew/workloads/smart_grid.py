@@ -37,7 +37,7 @@ from clew.workloads.metering import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from clew.workloads.frame import FrameT
+    from clew.workloads.verbs import FrameT
 
 __all__ = [
     "SCHEMA",

@@ -40,7 +40,7 @@ from clew.workloads.gps import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from clew.workloads.frame import FrameT
+    from clew.workloads.verbs import FrameT
 
 __all__ = [
     "AREA_B",

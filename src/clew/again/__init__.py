@@ -1,0 +1,1 @@
+"""What is computed a second time: edges, replays, pipelines that a store describes."""

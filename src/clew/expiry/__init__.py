@@ -1,0 +1,1 @@
+"""For how long a row may still take part in results."""

@@ -1,0 +1,223 @@
+"""For how long a source row may take part in results, read off the graph alone.
+
+Ananke's Theorem 4.1 in Spark's terms. Results that are still to come rest on windows that end after
+the watermark, so on source rows no older than the watermark less the sum of all windows, and of the
+time that joins wait, on the longest path from the source to the sink. That sum is the bound U. A
+row that waits in some step is expired for a query once its event time is before the query's
+watermark less U.
+
+That needs rows which come too late to be dropped on the way, and only an aggregation with a window
+is sure to do so. On a path without one a row goes through whenever it comes, so it can not be
+expired before the query has read it; `by_arrival` says so. On a path where nothing waits, having
+been read is enough. Where a step gives no bound, it is named, and rows stay alive.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from clew.expiry.between import between
+from clew.expiry.lead import lead
+from clew.operators.aggregate import Aggregate, Pivot
+from clew.operators.dedup import Dedup
+from clew.operators.join import Join
+from clew.operators.keep import Keep, shown
+from clew.operators.named import Named
+from clew.operators.opaque import MapGroups, MapRows
+from clew.operators.ordered import Ordered
+from clew.operators.project import DropAt, Project, Reshape
+from clew.operators.property import Property
+from clew.operators.source import Source
+from clew.operators.through import Through
+from clew.operators.union import Union, both
+from clew.operators.unpivot import Unpivot
+from clew.operators.untouched import origin_of
+from clew.plan.columns import quote
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from clew.plan.node import Node
+
+_AT_ONCE = (Keep, Named, Property, Project, Reshape, DropAt, Unpivot, Union, Dedup, MapRows)
+"""Steps that hand a row on when they get it, or never."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """For how long a row of one source may take part in the results of one query.
+
+    Attributes:
+        micros: How far the watermark must be beyond a row's event time; None if nothing says.
+        waits: Rows are kept in the state of some step on the way; else the watermark is no matter.
+        by_arrival: A row may take part even if it comes late, so the query must have read it.
+        why: The steps that give no bound.
+        clock: Why the watermark does not speak of the source's event time; empty if it does.
+    """
+
+    micros: int | None = 0
+    waits: bool = False
+    by_arrival: bool = True
+    why: tuple[str, ...] = ()
+    clock: str = "no watermark"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the bound as plain data that JSON can hold."""
+        return {
+            "micros": self.micros,
+            "waits": self.waits,
+            "by_arrival": self.by_arrival,
+            "why": list(self.why),
+        }
+
+
+def bounds(node: Node) -> dict[str, Bound]:
+    """Return the bound of each source of a query."""
+    known: dict[int, dict[str, Bound]] = {}
+    for each in node.walk():
+        known[each.id] = _after(each, [known[i.id] for i in each.inputs])
+    return known[node.id]
+
+
+def widest(all_bounds: Iterable[Bound]) -> int | None:
+    """Return the largest bound: Ananke's U over sources, sinks or queries; None if one has none."""
+    found = [each.micros for each in all_bounds]
+    return None if None in found else max((f for f in found if f is not None), default=0)
+
+
+def last_part(node: Node) -> int | None:
+    """Return how far the watermark must be beyond any source row that has done all it ever will.
+
+    None if a source has rows that are never sure to be done, or only once they were read.
+    """
+    found = bounds(node).values()
+    return None if any(each.by_arrival for each in found) else widest(found)
+
+
+def _after(node: Node, before: list[dict[str, Bound]]) -> dict[str, Bound]:
+    operator = node.operator
+    if isinstance(operator, Source):
+        return {operator.origin.name: Bound()}
+    together = _largest(before)
+    if not node.plain.df.isStreaming:
+        return together
+    if isinstance(operator, Keep) and operator.verb == "withWatermark":
+        return _watermarked(node, str(operator.args[0]), together)
+    if isinstance(operator, Aggregate):
+        return _aggregated(node, operator, together)
+    if isinstance(operator, Join):
+        return _joined(node, operator, together, before)
+    if isinstance(operator, Ordered):
+        return _in_order(operator, together)
+    if isinstance(operator, Dedup) and not operator.within_watermark:
+        return _without(together, "`dropDuplicates` without a watermark remembers rows for ever")
+    if isinstance(operator, (Pivot, MapGroups, Through)):
+        return _without(together, f"`{operator.kind}` has no window")
+    if isinstance(operator, _AT_ONCE):
+        return together
+    return _without(together, f"for how long `{operator.kind}` keeps rows is not known")
+
+
+def _watermarked(node: Node, column: str, before: dict[str, Bound]) -> dict[str, Bound]:
+    same = _is_event_time(node.inputs[0], column)
+    clock = "" if same else f"the watermark is on `{column}`, which is not the source's event time"
+    return {name: replace(bound, clock=clock) for name, bound in before.items()}
+
+
+def _is_event_time(node: Node, column: str) -> bool:
+    """Tell whether a column is the event time of every source whose rows are in a frame."""
+    if column not in node.columns:
+        return False  # written in another case than the column, or gone
+    if isinstance(node.operator, Union):
+        return all(_is_event_time(side, name) for side, name in both(node, column))
+    source = origin_of(node, column)
+    return source is not None and source.origin.event_time == column
+
+
+def _aggregated(node: Node, aggregate: Aggregate, before: dict[str, Bound]) -> dict[str, Bound]:
+    if aggregate.session is not None:
+        return _without(before, "a session window may grow without end")
+    if aggregate.clock is None:
+        return _without(before, f"`{aggregate.label}` has no window")
+    key = shown(aggregate.keys[aggregate.clock.key])
+    size = lead(node.inputs[0], key)
+    if size is None:
+        return _unbounded(before, f"for how long `{key}` keeps rows cannot be read off the query")
+    return _windowed(before, size)
+
+
+def _in_order(operator: Ordered, before: dict[str, Bound]) -> dict[str, Bound]:
+    size = operator.size_us
+    if size is None:
+        return _without(before, f"`{operator.name}` keeps rows until enough others have come")
+    return _windowed(before, size)
+
+
+def _joined(
+    node: Node, join: Join, together: dict[str, Bound], before: list[dict[str, Bound]]
+) -> dict[str, Bound]:
+    if join.times is not None:
+        ahead = [
+            None if name is None else lead(side, quote(name))
+            for name, side in zip(join.times, node.inputs, strict=True)
+        ]
+        width = between(node).width
+        if width is None or None in ahead:
+            return _unbounded(together, f"the join on `{join.label}` has no bounds in time")
+        most = width + max(each for each in ahead if each is not None)
+        return {name: _more(bound, most) for name, bound in together.items()}
+    # A stream with a table: rows of the table meet whatever comes.
+    static = [
+        side for side, n in zip(before, node.inputs, strict=True) if not n.plain.df.isStreaming
+    ]
+    tables = {name for side in static for name in side}
+    why = "any later row of the stream may be joined with it"
+    return {**together, **_without({n: together[n] for n in tables}, why)}
+
+
+def _windowed(before: Mapping[str, Bound], size: int) -> dict[str, Bound]:
+    """Let rows wait in a window, which is sure to drop those that come too late."""
+    return {name: replace(_more(b, size), by_arrival=False) for name, b in before.items()}
+
+
+def _unbounded(before: Mapping[str, Bound], why: str) -> dict[str, Bound]:
+    """Give no bound, for the reason that the watermark is of another time if it is."""
+    return {
+        name: _more(bound, 0) if bound.clock else _without({name: bound}, why)[name]
+        for name, bound in before.items()
+    }
+
+
+def _more(bound: Bound, micros: int) -> Bound:
+    """Let a row wait in a step that keeps it until the watermark is so far beyond its time."""
+    if bound.clock and bound.clock not in bound.why:
+        return replace(bound, micros=None, waits=True, why=(*bound.why, bound.clock))
+    total = None if bound.micros is None else bound.micros + micros
+    return replace(bound, micros=total, waits=True)
+
+
+def _without(before: Mapping[str, Bound], why: str) -> dict[str, Bound]:
+    return {
+        name: replace(b, micros=None, waits=True, why=(*b.why, why)) for name, b in before.items()
+    }
+
+
+def _largest(sides: list[dict[str, Bound]]) -> dict[str, Bound]:
+    """Take the larger bound where a source is on several paths."""
+    out: dict[str, Bound] = {}
+    for side in sides:
+        for name, bound in side.items():
+            known = out.get(name)
+            out[name] = (
+                bound
+                if known is None
+                else Bound(
+                    widest([known, bound]),
+                    known.waits or bound.waits,
+                    known.by_arrival or bound.by_arrival,
+                    tuple(dict.fromkeys((*known.why, *bound.why))),
+                    known.clock or bound.clock,
+                )
+            )
+    return out

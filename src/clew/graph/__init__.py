@@ -1,1 +1,0 @@
-"""What the user asked for: one immutable graph of operators."""

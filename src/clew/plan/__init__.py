@@ -1,0 +1,1 @@
+"""What the user asked for: one immutable graph of operators, and the algebra of moves."""

@@ -1,1 +1,0 @@
-"""From annotations to edges, outside the query that carried them."""

@@ -1,0 +1,1 @@
+"""What is done to a store besides asking: sizes, pruning, retention, erasing."""

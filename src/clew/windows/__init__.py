@@ -1,1 +1,0 @@
-"""Windows over rows in order: what Spark's own windows cannot say."""

@@ -65,6 +65,11 @@ class Threefold:
         return self.plain.schema[name].dataType
 
 
+def _attribute(frame: Any, name: str) -> Any:
+    # PySpark knows attributes by their exact names, and the model may spell a column otherwise.
+    return getattr(frame, name) if name in frame.columns else frame[name]
+
+
 @dataclass
 class Generator:
     """Makes random pipelines over two sources.
@@ -122,7 +127,7 @@ class Generator:
         if name.isidentifier():
             ways += [
                 (repr(name), lambda _: name),
-                (f"frame.{name}", lambda frame: getattr(frame, name)),
+                (f"frame.{name}", lambda frame: _attribute(frame, name)),
             ]
             if not self.sensitive:
                 ways.append((f"F.col({name.upper()!r})", lambda _: F.col(name.upper())))

@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 BENCH := $(VENV)/.bench
 
 .DEFAULT_GOAL := help
-.PHONY: help demo explorer bench-explorer test test-kafka test-browser check fuzz prove bench-backward bench-overhead bench-live bench-keys bench-reduce clean
+.PHONY: help demo explorer bench-explorer test test-fast test-kafka test-browser check fuzz prove bench-backward bench-overhead bench-live bench-keys bench-reduce clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -32,6 +32,9 @@ explorer: $(READY) ## show the demo store in a browser; it is built if it is not
 
 test: $(READY) ## run all tests
 	@$(RUN) python -m pytest -n 2 --dist loadfile
+
+test-fast: $(READY) ## run the tests that need no Spark
+	@$(RUN) python -m pytest -n 2 --dist loadfile --no-spark
 
 test-kafka: $(READY) ## run the tests that need Kafka, against a broker of their own
 	@$(RUN) tools/test-kafka

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +13,31 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--no-spark", action="store_true", help="leave out tests that start Spark")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--no-spark"):
+        # What starts Spark all the same must say so, not take half a minute.
+        os.environ["JAVA_HOME"] = str(config.rootpath / "no-java")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--no-spark"):
+        left_out = [each for each in items if _starts_spark(each)]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [each for each in items if each not in set(left_out)]
+
+
+def _starts_spark(item: pytest.Item) -> bool:
+    if isinstance(item, pytest.DoctestItem):
+        return "spark" in _source(item)
+    return (
+        "spark" in getattr(item, "fixturenames", ()) or item.get_closest_marker("spark") is not None
+    )
 
 
 @pytest.fixture(scope="session")

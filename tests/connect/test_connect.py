@@ -8,10 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from clew.testing import write_batches
 from frames import READINGS, at
 
 
+@pytest.mark.spark
 def test_trace_run_and_backward_under_spark_connect(tmp_path: Path) -> None:
     rows = [
         {"rid": rid, "ts": at(clock), "meter": meter, "kwh": 1}

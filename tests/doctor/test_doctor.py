@@ -82,6 +82,7 @@ def test_workers_with_another_python_are_a_problem(
     assert finding.todo == f"export PYSPARK_PYTHON={sys.executable}"
 
 
+@pytest.mark.spark
 def test_a_package_that_is_too_old_or_missing_is_a_problem(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -157,6 +158,7 @@ def test_gaps_leftovers_checkpoints_and_locks_are_named(tmp_path: Path) -> None:
     assert all(each.name not in ("store", "files") for each in health.problems)
 
 
+@pytest.mark.spark
 def test_the_command_says_the_same_and_its_code_tells_of_problems(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+@pytest.mark.spark  # a store that is filled for it
 @pytest.mark.parametrize("name", names())
 def test_odd_input_does_no_harm(name: str) -> None:
     assert target(name)(2.0, 2026) > 0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from recovery.chain import holdings, make_twin, run, write_input
 
 if TYPE_CHECKING:
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
 POINTS = [("sink file published", 1), ("edges written", 2), ("batch committed", 2)]
 
 
+@pytest.mark.spark
 def test_killed_and_restarted_stream_holds_what_an_undisturbed_one_does(tmp_path: Path) -> None:
     calm = tmp_path / "calm"
     write_input(calm)

@@ -5,19 +5,17 @@ from __future__ import annotations
 import asyncio
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import nbformat
+import pytest
 from nbclient import NotebookClient
 
 import clew
 
-if TYPE_CHECKING:
-    import pytest
-
 NOTEBOOK = Path(__file__).parents[2] / "examples" / "notebook" / "explore.ipynb"
 
 
+@pytest.mark.spark
 def test_the_example_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(clew.__file__).parents[1]))
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))

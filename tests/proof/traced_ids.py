@@ -70,9 +70,25 @@ def against(traced: list[tuple[str, frozenset[int]]], truth: list[tuple[str, Any
     """Compare rows and ids with the model, which may leave several choices for a row."""
     if all(len(choices) == 1 for _, choices in truth):
         return difference(((t, *choices) for t, choices in truth), traced)
-    choices = dict(truth)
-    wrong = [(t, ids) for t, ids in traced if ids not in choices.get(t, ())]
-    return f"not among the choices: {wrong[:3]} of {choices}" if wrong else ""
+    taken: dict[int, tuple[str, frozenset[int]]] = {}
+    wrong = [row for row in traced if not _given(row, truth, taken, set())]
+    return f"not among the choices: {wrong[:3]} of {truth}" if wrong else ""
+
+
+def _given(
+    row: tuple[str, frozenset[int]],
+    truth: list[tuple[str, Any]],
+    taken: dict[int, tuple[str, frozenset[int]]],
+    tried: set[int],
+) -> bool:
+    """Give a row one of the model's rows of its own, for which others may have to change theirs."""
+    for at, (text, choices) in enumerate(truth):
+        if at not in tried and text == row[0] and row[1] in choices:
+            tried.add(at)
+            if at not in taken or _given(taken[at], truth, taken, tried):
+                taken[at] = row
+                return True
+    return False
 
 
 def same(want: Edges, got: Edges) -> str:

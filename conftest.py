@@ -27,9 +27,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--no-spark"):
-        left_out = [each for each in items if _starts_spark(each)]
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [each for each in items if each not in set(left_out)]
+        config.hook.pytest_deselected(items=[each for each in items if _starts_spark(each)])
+        items[:] = [each for each in items if not _starts_spark(each)]
 
 
 def _starts_spark(item: pytest.Item) -> bool:

@@ -13,6 +13,8 @@ from clew.plan.analysis import analysed, explain, operators
 from clew.plan.order import column_numbers, leaves
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from pyspark.sql import DataFrame
 
 Origins = Literal["files", "memory", "mixed", "unknown"]
@@ -21,8 +23,8 @@ Origins = Literal["files", "memory", "mixed", "unknown"]
 _LIST = re.compile(r"\[[^\[\]]*\]")
 _KAFKA = re.compile(r"\borg\.apache\.spark\.sql\.kafka010\.|^Relation\s+KafkaRelation\(")
 _FILES = re.compile(r"^Relation \S*\s*(parquet|orc|json|csv|text|xml|avro|binaryFile)\s*$")
-_MEMORY = re.compile(r"^(LocalRelation|LogicalRDD|ExternalRDD|OneRowRelation|Range)\b")
 _IN_PLAN = re.compile(r"^(LocalRelation|OneRowRelation|Range)\b")
+_MEMORY = re.compile(rf"{_IN_PLAN.pattern}|^(LogicalRDD|ExternalRDD)\b")
 # A literal may look so, too: then less is taken for known than is.
 _SUBQUERY = re.compile(r"\b(?:scalar-subquery|lateral-subquery|exists|list)#\d+ \[")
 _ROW_BY_ROW = {"Project", "Filter", "SubqueryAlias", "EventTimeWatermark"}
@@ -75,9 +77,7 @@ def keeps_rows_single(df: DataFrame) -> bool:
 
     Behind an `explode` or a join a row's place in its file is still known, and no longer its own.
     """
-    found = leaves(analysed(explain(df)))
-    steps = {name for name in operators(df) if "Relation" not in name}
-    return len(found) == 1 and steps <= _AT_MOST_ONCE
+    return _reads_one(df, _AT_MOST_ONCE)
 
 
 def is_row_by_row(df: DataFrame) -> bool:
@@ -85,9 +85,7 @@ def is_row_by_row(df: DataFrame) -> bool:
 
     Without some of what it reads, such a frame has the same rows but those made of that.
     """
-    lines = analysed(explain(df))
-    steps = {name for name in operators(df) if "Relation" not in name}
-    return len(leaves(lines)) == 1 and steps <= _ROW_BY_ROW
+    return _reads_one(df, _ROW_BY_ROW)
 
 
 def is_fixed(df: DataFrame) -> bool:
@@ -112,9 +110,14 @@ def origins_of(df: DataFrame) -> Origins:
     ]
     if not found or not all(known):
         return "unknown"
-    if any(map(_SUBQUERY.search, lines)):
-        return "mixed" if any(files) else "memory"
-    return "files" if all(files) else "mixed" if any(files) else "memory"
+    named = all(files) and not any(map(_SUBQUERY.search, lines))
+    return "files" if named else "mixed" if any(files) else "memory"
+
+
+def _reads_one(df: DataFrame, steps: Collection[str]) -> bool:
+    """Tell whether a frame is made from one thing that is read, by nothing but some steps."""
+    own = {name for name in operators(df) if "Relation" not in name}
+    return len(leaves(analysed(explain(df)))) == 1 and own <= set(steps)
 
 
 def _bare(text: str) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -21,12 +22,12 @@ from clew.plan.merge import value_column
 from clew.plan.secret import UNKEYED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
     from clew.plan.algebra import Field, Groups, Members, Origin, Related, Typed
-    from clew.plan.merge import Begun, Merge
+    from clew.plan.merge import Merge
 
 _MORE = "_clew_more_"
 
@@ -53,12 +54,20 @@ class PropertiesCapture(Capture):
     def at_source(self, origin: Origin) -> Move:
         return Move(_with({}, {}))
 
-    def begin(self, before: Annotation, begun: Begun, df: DataFrame) -> Move:
-        known, prop = _known(before), begun.name
-        value = begun.of(named(value_column(prop)))
-        kind = df.select(value.alias("value")).schema["value"].dataType
-        after = _with({**known.merges, prop: begun.merge}, {**known.kinds, prop: kind})
-        return Move(after, ({value_column(prop): value},))
+    def begin(
+        self,
+        before: Annotation,
+        prop: str,
+        value: Column | Callable[[Column], Column],
+        merge: Merge,
+        df: DataFrame,
+    ) -> Move:
+        known, name = _known(before), value_column(prop)
+        # Not `callable`: a column has `__call__`, too, to say that it is none.
+        carried = merge.begin(value) if isinstance(value, Column) else value(named(name))
+        kind = df.select(carried.alias("value")).schema["value"].dataType
+        after = _with({**known.merges, prop: merge}, {**known.kinds, prop: kind})
+        return Move(after, ({name: carried},))
 
     def derive(self, before: Annotation, by: Sequence[Typed]) -> Move:
         return Move(before)

@@ -9,7 +9,7 @@ from pyspark.sql import Column
 
 from clew.exceptions import PropertyError
 from clew.operators.keep import shown
-from clew.plan.merge import Begun, Merge, merge_of
+from clew.plan.merge import Merge, merge_of
 from clew.plan.node import Annotated, Node
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Property:
     def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
         [source] = inputs
         before = source.annotation
-        move = capture.begin(before, Begun(self.name, self.value, self.merge), source.df)
+        move = capture.begin(before, self.name, self.value, self.merge, source.df)
         return Annotated(
             move.apply(source.df, before.columns), move.annotation, source.references, source.alias
         )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, WindowSpec
     from pyspark.sql.types import DataType, StructType
 
-    from clew.plan.merge import Begun
+    from clew.plan.merge import Merge
     from clew.plan.secret import Secret
     from clew.sources.identity import Identity
 
@@ -244,8 +244,18 @@ class Capture(ABC):
     def at_source(self, origin: Origin) -> Move:
         """A source row stands for itself."""
 
-    def begin(self, before: Annotation, begun: Begun, df: DataFrame) -> Move:
-        """Rows get a property, or another value of one; most captures carry none."""
+    def begin(
+        self,
+        before: Annotation,
+        prop: str,
+        value: Column | Callable[[Column], Column],
+        merge: Merge,
+        df: DataFrame,
+    ) -> Move:
+        """Rows of a frame get a property, or another value of one; most captures carry none.
+
+        A value is a column over the user's rows, or a function of the value that a row has.
+        """
         return Move(before)
 
     @abstractmethod

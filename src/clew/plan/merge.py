@@ -1,4 +1,4 @@
-"""How several values of a property become one, and how a property begins."""
+"""How several values of a property become one."""
 
 from __future__ import annotations
 
@@ -97,27 +97,6 @@ def merge_of(given: Any) -> Merge:
         "become one: `(F.bit_or, lambda a, b: a.bitwiseOR(b))`."
     )
     raise PropertyError(msg)
-
-
-@dataclass(frozen=True, slots=True)
-class Begun:
-    """A property that begins, or gets another value.
-
-    Attributes:
-        name: What the user calls it.
-        value: The value, over the row's columns; or a function of the value that the row has.
-        merge: How several values become one.
-    """
-
-    name: str
-    value: Column | Callable[[Column], Column]
-    merge: Merge
-
-    def of(self, before: Column) -> Column:
-        """Return what is carried, given what the row has carried so far."""
-        if isinstance(self.value, Column):
-            return self.merge.begin(self.value)
-        return self.value(before)
 
 
 def value_column(prop: str) -> str:

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 import clew
+from clew.again.choose import capture_of
 from clew.again.levels import Unfolding, join_groups
 from clew.again.tables import Tables
 from clew.capture.intervals import INTERVALS
@@ -19,7 +20,9 @@ from clew.capture.pointers import GROUP_A, PointersCapture
 from clew.operators.aggregate import Aggregate
 from clew.plan.analysis import explain
 from clew.plan.columns import is_hidden
-from clew.plan.node import interpret
+from clew.plan.equal import Part, fast_hash, strong_hash
+from clew.plan.node import interpret, with_secret
+from clew.plan.secret import Secret
 from clew.testing import keyed, read_batches, write_batches
 from frames import READINGS, READINGS_DDL, at
 
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from clew.again.choose import CaptureName
     from clew.plan.algebra import Capture
 
 
@@ -185,13 +189,54 @@ def test_paths_are_digested_for_the_rows_that_are_wanted_only(
     assert ids <= known
 
 
+def generated(df: DataFrame, said: pytest.CaptureFixture[str]) -> str:
+    said.readouterr()
+    df.explain(mode="codegen")
+    whole = said.readouterr().out
+    # Without the plans, in which the secret stands, and the names of functions' variables.
+    code = "\n".join(re.findall(r"^/\* \d+ \*/.*$", whole, re.MULTILINE))
+    return re.sub(r"/\* \w+_\d+ \*/", "", code)
+
+
+@pytest.mark.parametrize("kind", ["sets", "pointers", "intervals"])
+def test_code_that_spark_generates_serves_every_store(
+    spark: SparkSession, tmp_path: Path, kind: CaptureName, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [[{"rid": 1, "ts": at("12:00:00"), "meter": "m", "kwh": 1}]]
+    write_batches(tmp_path / "in", READINGS, rows)
+    readings = clew.trace(spark.read.parquet(str(tmp_path / "in")), "readings", event_time="ts")
+    frame = nested(readings)
+
+    secrets = [Secret.from_hex(f"{n:02x}" * 32) for n in (17, 254)]
+    nodes = [with_secret(frame.node, each) for each in secrets]
+    frames = [interpret(node, capture_of(kind)).df for node in nodes]
+    one, other = [generated(each, capsys) for each in frames]
+
+    assert "xxhash64" in frames[0]._jdf.queryExecution().toString()
+    assert len(one.splitlines()) > 100
+    assert one == other
+
+
+@pytest.mark.parametrize("word", [0, 1, -1, 2**63 - 1, -(2**63) + 1, 0x0123456789ABCDEF])
+def test_a_secret_hashes_as_the_numbers_that_it_is_made_of(spark: SparkSession, word: int) -> None:
+    parts = [Part("id"), Part("isnull(id)")]
+    found = spark.range(3).selectExpr(
+        str(fast_hash(parts, word, ~word)),
+        f"xxhash64({word}L, id, isnull(id), {~word}L)",
+        str(strong_hash(parts, word, ~word)),
+        f"xxhash64({word}L, isnull(id), id, {~word}L)",
+    )
+
+    assert [(r[0], r[2]) for r in found.collect()] == [(r[1], r[3]) for r in found.collect()]
+
+
 def test_rows_are_chosen_by_their_numbers_before_paths_are_digested(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     rows = [[{"rid": n, "ts": at("12:00:00"), "meter": "m", "kwh": n}] * 3 for n in range(3)]
     write_batches(tmp_path / "in", READINGS, rows)
     readings = clew.trace(spark.read.parquet(str(tmp_path / "in")), "readings")
-    unfolding = Unfolding(Tables(keyed(readings)))
+    unfolding = Unfolding(Tables(spark, keyed(readings)))
     every = unfolding.rows_of("readings").select("a", "b").toArrow()
     wanted = every.filter(pc.equal(every["b"], 1)).slice(0, 2)
 

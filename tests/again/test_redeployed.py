@@ -292,6 +292,14 @@ def test_how_old_dates_are_read_is_a_setting_of_the_query(spark: SparkSession) -
     assert differing(before, settings_of(own)) == [name]
 
 
+def test_a_setting_is_read_as_it_was_given(spark: SparkSession) -> None:
+    own = spark.newSession()
+    odd = 'a=1, "b": {\\n}\n\u20ac = spark.sql.legacy.c'
+    own.conf.set("spark.sql.legacy.odd", odd)
+
+    assert settings_of(own)["spark.sql.legacy.odd"] == odd
+
+
 @pytest.mark.parametrize("capture", ["pointers", "intervals", "keys"])
 def test_how_literals_are_read_is_a_setting_of_the_query(
     place: Place, capture: str, monkeypatch: pytest.MonkeyPatch

@@ -254,7 +254,7 @@ class Unfolding:
             ids: The ids `a`, `b`, each once, and few.
         """
         node = self._node_of(source)
-        operator, spark = node.operator, self._tables.node.plain.df.sparkSession
+        operator, spark = node.operator, self._tables.spark
         number = operator.origin.identity.number if isinstance(operator, Source) else None
         if isinstance(operator, Source) and number is not None:
             # The path behind `a` goes through SHA-256, so `b` chooses the rows for which it does.

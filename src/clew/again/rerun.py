@@ -80,7 +80,7 @@ def over_rows(node: Node, rows: Mapping[str, pa.Table]) -> Tables:
         df = spark.createDataFrame([], kept) if table is None else _frame(source, table)
         origin = replace(source.origin, identity=KeptIdentity())
         sources[each.id] = replace(source, origin=origin, df=df)
-    return Tables(rebuilt(node, sources))
+    return Tables(node.plain.df.sparkSession, rebuilt(node, sources))
 
 
 @dataclass(frozen=True, slots=True)

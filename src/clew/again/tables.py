@@ -39,7 +39,7 @@ from clew.sources.topics import refuse_other_topics
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from clew.again.held import Held
     from clew.plan.node import Node
@@ -57,6 +57,7 @@ class Tables:
     """The graph over tables.
 
     Attributes:
+        spark: The session of the query.
         node: The same graph; its sources are tables.
         late: The sources whose rows bring the watermark they were judged by.
         files: How many files are read, for progress and tests; None where tables are read whole.
@@ -65,6 +66,7 @@ class Tables:
         topics: How Kafka is reached, the ids of topics by batch, and the batches that were read.
     """
 
+    spark: SparkSession
     node: Node
     late: tuple[str, ...] = ()
     files: Mapping[str, int] = field(default_factory=dict)
@@ -78,7 +80,7 @@ class Tables:
         Raises:
             SourceChangedError: A file has changed, or a topic is another.
         """
-        refuse_changed(self.node.plain.df.sparkSession, self.states, self.batches)
+        refuse_changed(self.spark, self.states, self.batches)
         for each in self.topics:
             refuse_other_topics(*each)
 
@@ -144,9 +146,9 @@ def as_tables(
     tables, more = _whole_tables(node, covers, held, read_by)
     if held is not None:
         came = {**came, **dict.fromkeys(more, held.last)}
-    return Tables(
-        rebuilt(node, {**sources, **tables}), tuple(late), files, states | more, came, topics
-    )
+    # Asking the new graph for its session would build the whole query once more.
+    spark, whole = node.plain.df.sparkSession, rebuilt(node, {**sources, **tables})
+    return Tables(spark, whole, tuple(late), files, states | more, came, topics)
 
 
 def _read_anyway(node: Node, arrivals: Arrivals) -> set[int]:

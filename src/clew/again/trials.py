@@ -116,7 +116,7 @@ class Trials:
             each.unpersist()
 
     def _shared(self, trials: Sequence[Numbered]) -> DataFrame:
-        spark = self.tables.node.plain.df.sparkSession
+        spark = self.tables.spark
         numbers = spark.createDataFrame(pa.table({TRIAL: pa.array([n for n, _ in trials])}))
         kept = set().union(*(each for _, each in trials))
         changed: dict[int, Operator] = {}

@@ -90,7 +90,7 @@ def parts_of(value: Value, kind: T.DataType, *, finer: bool = False) -> list[Par
 
 def fast_hash(parts: Sequence[Part], before: int, behind: int) -> Value:
     """Hash parts quickly, with a secret on either side; texts can be chosen to collide."""
-    return _call("xxhash64", f"{before}L", *[part.value for part in parts], f"{behind}L")
+    return _call("xxhash64", _word(before), *[part.value for part in parts], _word(behind))
 
 
 def strong_hash(parts: Sequence[Part], before: int, behind: int) -> Value:
@@ -101,12 +101,21 @@ def strong_hash(parts: Sequence[Part], before: int, behind: int) -> Value:
     texts = [part for part in parts if part.whole is not None]
     numbers = [part.value for part in reversed(parts) if part.whole is None]
     if not texts:
-        return _call("xxhash64", f"{before}L", *numbers, f"{behind}L")
+        return _call("xxhash64", _word(before), *numbers, _word(behind))
     data = texts[0].value
     if len(texts) > 1:
         wholes = [part.whole for part in texts if part.whole is not None]
         data = _cast(_call("concat", *wholes), "binary")
-    return _call("xxhash64", f"{before}L", digest_of(data), *numbers, f"{behind}L")
+    return _call("xxhash64", _word(before), digest_of(data), *numbers, _word(behind))
+
+
+def _word(number: int) -> str:
+    """Write a part of a secret as the bytes of a number, which hash as the number does.
+
+    Spark writes numbers into the code that it generates, and would compile it anew for each store;
+    bytes are handed to the code from outside.
+    """
+    return f"X'{number.to_bytes(8, 'little', signed=True).hex()}'"
 
 
 def text_of(values: Sequence[tuple[Value, T.DataType]]) -> Value:

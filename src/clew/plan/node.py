@@ -102,6 +102,7 @@ class Node:
     referenced: set[int] = field(default_factory=set)
     said: str | None = None
     _plain: dict[frozenset[tuple[int, int]], Annotated] = field(default_factory=dict)
+    _bound: dict[tuple[Secret, Mask | None], Node] = field(default_factory=dict)
 
     def walk(self) -> Iterator[Node]:
         """Yield the node and all it is made from, inputs first, each once."""
@@ -189,7 +190,20 @@ def mask_of(node: Node) -> Mask:
 
 
 def with_secret(node: Node, secret: Secret, mask: Mask | None = None) -> Node:
-    """Return the same graph with sources that know a store's secret, and a mask if one is given."""
+    """Return the same graph with sources that know a store's secret, and a mask if one is given.
+
+    Asked again it is the same object, by which what is known of a running query is found.
+    """
+    known = node._bound  # noqa: SLF001 (of its own kind)
+    bound = known.get((secret, mask))
+    if bound is None:
+        bound = _with_secret(node, secret, mask)
+        known.clear()  # a pipeline that fills store after store keeps the last
+        known[secret, mask] = bound
+    return bound
+
+
+def _with_secret(node: Node, secret: Secret, mask: Mask | None) -> Node:
     sources: dict[int, Operator] = {}
     same: dict[int, Any] = {}
     for each in node.walk():

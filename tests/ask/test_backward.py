@@ -8,7 +8,7 @@ import pytest
 
 from clew.ask.provenance import open_store
 from clew.exceptions import QueryError, RowNotFoundError, UnknownStreamError
-from clew.model import Edge, RowId
+from clew.model import Edge, GapKind, RowId
 from clew.store.records import Gap
 from store.build import RUN, StoreBuilder, row
 
@@ -276,7 +276,7 @@ def test_a_row_on_the_way_whose_edges_may_be_in_a_gap_is_an_end(tmp_path: Path) 
     trace = open_store(tmp_path).backward("far", RowId("far", 1, 0))
 
     assert trace.rows.ids() == [RowId("near", 2, 0), RowId("r", 5, 5)]
-    assert trace.gaps == (Gap("near", RUN, 1, 1, "disk full"),)
+    assert trace.gaps == (Gap("near", RUN, 1, 1, GapKind.NOT_WRITTEN, "disk full"),)
     assert not trace.complete
     assert "incomplete, missing batch 1 of `near` (run 3f2a90bc): disk full" in repr(trace)
 
@@ -290,7 +290,7 @@ def test_a_row_written_again_may_have_edges_in_a_gap(tmp_path: Path) -> None:
     provenance = open_store(tmp_path)
 
     assert provenance.backward("s", RowId("s", 1, 0)).gaps == (
-        Gap("s", RUN, 2, 2, "the batch was not committed"),
+        Gap("s", RUN, 2, 2, GapKind.NOT_COMMITTED),
     )
     assert provenance.backward("s", RowId("s", 2, 0)).gaps == ()
 

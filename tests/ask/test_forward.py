@@ -8,7 +8,7 @@ import pytest
 
 from clew.ask.provenance import open_store
 from clew.exceptions import QueryError, RowNotFoundError
-from clew.model import RowId
+from clew.model import GapKind, RowId
 from clew.store.records import Gap
 from store.build import RUN, StoreBuilder, row
 
@@ -131,7 +131,7 @@ def test_any_gap_of_a_query_that_reads_the_stream_could_matter(tmp_path: Path) -
     trace = open_store(tmp_path).forward("r", RowId("r", 5, 5))
 
     assert trace.rows.ids() == [RowId("s", 1, 0)]
-    assert trace.gaps == (Gap("s", RUN, 1, 1, "disk full"),)
+    assert trace.gaps == (Gap("s", RUN, 1, 1, GapKind.NOT_WRITTEN, "disk full"),)
 
 
 def test_a_result_that_was_updated_is_shown_as_last_written(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import datetime as dt
 from typing import TYPE_CHECKING
 
 from clew.ask.provenance import open_store
+from clew.model import GapKind
 from clew.show.stream_table import lines
 from clew.store.records import Gap
 from store.build import RUN, StoreBuilder, row
@@ -100,8 +101,8 @@ def test_gaps_are_listed_and_do_not_count_as_batches(tmp_path: Path) -> None:
 
     assert (stopped.batches, stopped.sink_rows) == (2, 1)
     assert stopped.gaps == (
-        Gap("stopped", RUN, 1, 1, "disk full"),
-        Gap("stopped", RUN, 2, 2, "the batch was not committed"),
+        Gap("stopped", RUN, 1, 1, GapKind.NOT_WRITTEN, "disk full"),
+        Gap("stopped", RUN, 2, 2, GapKind.NOT_COMMITTED),
     )
     assert "2 gaps" in repr(stopped)
 

@@ -136,8 +136,11 @@ def test_gaps_leftovers_checkpoints_and_locks_are_named(tmp_path: Path) -> None:
     builder.batch("s", 1, gap="disk full")
     [file] = builder.batch("s", 3, edges=[("s", 2, 1, "r", 0, 1)])
     (tmp_path / f"batches/s/{RUN}-0000000003.json").unlink()
-    builder.batch("s", 4, gap="pruned on 2026-02-01")
+    pruned = {"at": "2026-02-01T00:00:00Z", "files": 1}
+    builder.batch("s", 4, gap="pruned on 2026-02-01", pruned=pruned)
     builder.batch("s", 5)
+    builder.batch("s", 6, rows={"s": [row(3, 1, n=1)]}, capture="pointers")
+    builder.batch("s", 7, rows={"s": [row(4, 1, n=1)]}, capture="keys")
     (tmp_path / "unfolded/s").mkdir(parents=True)
 
     with (tmp_path / "unfolded/s/.lock").open("w") as lock:
@@ -152,7 +155,16 @@ def test_gaps_leftovers_checkpoints_and_locks_are_named(tmp_path: Path) -> None:
         f"batch 1 of `s` (run {RUN}): disk full": "warning",
         f"batches 2 to 3 of `s` (run {RUN}): the batch was not committed": "warning",
         f"batch 4 of `s` (run {RUN}): pruned on 2026-02-01": "ok",
+        f"batch 6 of `s` (run {RUN}): its pointers are not unfolded yet": "warning",
+        f"batch 7 of `s` (run {RUN}): its rows carry keys, and edges are computed when asked for": (
+            "ok"
+        ),
     }
+    todo = {each.found[6:7]: each.todo for each in health.findings if each.name == "gap"}
+    assert todo["4"] == ""
+    assert todo["6"] == todo["7"] == f"clew unfold {tmp_path} s"
+    assert todo["1"].startswith("Mend the cause")
+    assert todo["s"].startswith("A file in `batches/` was lost")
     assert of(health, "query s").found.endswith("no-checkpoint is gone")
     assert of(health, "processes").found == "at work now: unfolded/s"
     assert all(each.name not in ("store", "files") for each in health.problems)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from clew.exceptions import NotAStoreError, StoreError
+from clew.model import EdgesCome, GapKind
 from clew.store import reader
 from clew.store.reader import Store
 from clew.store.records import Gap
@@ -162,10 +163,10 @@ def test_missing_numbers_and_declared_gaps_are_found_for_each_run(builder: Store
     gaps = Store(builder.root).snapshot().gaps("stopped")
 
     assert gaps == (
-        Gap("stopped", RUN, 0, 2, "the batch was not committed"),
-        Gap("stopped", RUN, 4, 5, "the batch was not committed"),
-        Gap("stopped", RUN, 7, 8, "the batch was not committed"),
-        Gap("stopped", RUN, 10, 11, "disk full"),
+        Gap("stopped", RUN, 0, 2, GapKind.NOT_COMMITTED),
+        Gap("stopped", RUN, 4, 5, GapKind.NOT_COMMITTED),
+        Gap("stopped", RUN, 7, 8, GapKind.NOT_COMMITTED),
+        Gap("stopped", RUN, 10, 11, GapKind.NOT_WRITTEN, "disk full"),
     )
     assert str(gaps[3]) == f"batches 10 to 11 of `stopped` (run {RUN}): disk full"
 
@@ -175,6 +176,76 @@ def test_a_store_without_gaps_has_none(builder: StoreBuilder) -> None:
     put_batch(builder, 1)
 
     assert Store(builder.root).snapshot().gaps("stopped") == ()
+
+
+@pytest.mark.parametrize(
+    ("capture", "kind", "why"),
+    [
+        ("pointers", GapKind.NOT_UNFOLDED, "its pointers are not unfolded yet"),
+        (
+            "intervals",
+            GapKind.WHEN_ASKED,
+            "its rows carry intervals, and edges are computed when asked for",
+        ),
+        ("keys", GapKind.WHEN_ASKED, "its rows carry keys, and edges are computed when asked for"),
+    ],
+)
+def test_a_batch_whose_edges_come_later_is_pending(
+    builder: StoreBuilder, capture: str, kind: GapKind, why: str
+) -> None:
+    for number in (0, 1):
+        builder.batch("stopped", number, rows={"stopped": [row(number, 1, n=1)]}, capture=capture)
+
+    [gap] = Store(builder.root).snapshot().gaps("stopped")
+
+    assert (gap.first, gap.last, gap.kind, gap.about) == (0, 1, kind, capture)
+    assert gap.kind.is_pending
+    assert gap.reason == why
+
+
+def test_why_edges_could_not_be_computed_is_told_in_place_of_later(builder: StoreBuilder) -> None:
+    builder.batch("stopped", 0, rows={"stopped": [row(1, 1, n=1)]}, capture="pointers")
+    said = {"committed": "2026-01-01T00:00:09Z", "files": [], "gap": "a.parquet is gone"}
+    builder.put(f"unfolded/stopped/{RUN}-0000000000-0123abcd.json", said)
+
+    gaps = Store(builder.root).snapshot().gaps("stopped")
+
+    assert gaps == (Gap("stopped", RUN, 0, 0, GapKind.NOT_COMPUTED, "a.parquet is gone"),)
+    assert not gaps[0].kind.is_pending
+
+
+def test_what_a_reason_says_does_not_make_a_gap_pruned(builder: StoreBuilder) -> None:
+    gone = {"at": "2026-02-01T00:00:00Z", "files": 2}
+    builder.batch("stopped", 0, gap="pruned on 2026-02-01", pruned=gone)
+    builder.batch("stopped", 1, gap="pruned on a disk that is full")
+
+    pruned, lost = Store(builder.root).snapshot().gaps("stopped")
+
+    assert (pruned.kind, pruned.reason) == (GapKind.PRUNED, "pruned on 2026-02-01")
+    assert (lost.kind, lost.is_pruned) == (GapKind.NOT_WRITTEN, False)
+
+
+_KNOWN = "'dust' and should be one of sets, pointers, intervals, keys, reduced"
+
+
+@pytest.mark.parametrize("of", ["batch", "stream"])
+def test_a_capture_that_nobody_knows_is_refused(builder: StoreBuilder, of: str) -> None:
+    put_batch(builder, 0)
+    if of == "batch":
+        builder.batch("stopped", 1, rows={"stopped": [row(1, 1, n=1)]}, capture="dust")
+    else:
+        builder.sink("stopped", ["reports"], capture="dust")
+
+    with pytest.raises(StoreError, match=f"`capture` is {_KNOWN}"):
+        Store(builder.root).snapshot()
+
+
+def test_a_batch_that_names_no_capture_has_its_edges(builder: StoreBuilder) -> None:
+    put_batch(builder, 0)
+
+    [batch] = Store(builder.root).snapshot().batches["stopped"]
+
+    assert (batch.capture, batch.edges_come) == ("sets", EdgesCome.WITH_THE_BATCH)
 
 
 def test_a_batch_file_that_is_damaged_is_named(builder: StoreBuilder) -> None:

@@ -16,7 +16,7 @@ from clew.ask.row import Content, Rows
 from clew.ask.trace import Trace
 from clew.exceptions import RowNotFoundError
 from clew.expiry.status import status_of
-from clew.store.gaps import NOT_UNFOLDED
+from clew.model import GapKind
 from clew.store.records import Gap, worst
 
 if TYPE_CHECKING:
@@ -79,14 +79,15 @@ def _mixed(question: Question, contents: Sequence[Content], walked: Walk) -> set
         identity = question.snapshot.streams[each.stream].identity or {}
         by = ", ".join(identity.get("keys") or ()) or identity.get("kind", "its id")
         count = "1 id" if each.unlike == 1 else f"{each.unlike} ids"
-        reason = (
+        why = (
             f"{count} of `{each.stream}` (by {by}) stand for several rows that differ, so which of "
             "them a result came from is not known"
         )
         for batch in walked.batches:
             if each.stream in batch.row_files:
                 last = batch.number if batch.last is None else batch.last
-                gaps.add(Gap(batch.writer, batch.run, batch.number, last, reason))
+                at = (batch.writer, batch.run, batch.number, last)
+                gaps.add(Gap(*at, GapKind.ONE_ID, why))
     return gaps
 
 
@@ -106,12 +107,9 @@ def lacking_edges(
     Forward any row may: then all pointers are unfolded, and intervals are left as a gap, since
     computing all of them is not what a question should do by itself.
     """
-    reasons: dict[str, set[str]] = {}
-    for gap in walked.gaps:
-        reasons.setdefault(gap.writer, set()).add(gap.reason)
     if direction == "forward":
-        return {w: None for w, found in reasons.items() if NOT_UNFOLDED["pointers"] in found}
-    lazy = {w for w, found in reasons.items() if found & set(NOT_UNFOLDED.values())}
+        return {g.writer: None for g in walked.gaps if g.kind is GapKind.NOT_UNFOLDED}
+    lazy = {gap.writer for gap in walked.gaps if gap.kind.is_pending}
     lacking: dict[str, pa.Table | None] = {}
     for writer in lazy:
         if writer == stream and walked.lost.num_rows:

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from clew import show
 from clew.doctor.findings import Finding
 from clew.exceptions import StoreError
+from clew.model import GapKind
 from clew.store import layout
 from clew.store.asserted import rounds_of
 from clew.store.pruned import pruned_batches
@@ -23,8 +24,9 @@ from clew.upkeep.size import human, measure
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from clew.doctor.findings import State
     from clew.store.reader import Snapshot
-    from clew.store.records import Batch
+    from clew.store.records import Batch, Gap
 
 _SHOWN = 5
 _RESTORE = "Restore it from a backup; else answers that need it fail, and name the file."
@@ -138,16 +140,17 @@ def _gaps(snapshot: Snapshot) -> Iterator[Finding]:
         if gap.is_pruned:
             yield Finding("gap", "ok", str(gap))
         else:
-            later = "unfolded" in gap.reason or "when asked" in gap.reason
-            todo = f"clew unfold {snapshot.root} {gap.writer}" if later else _why_gap(gap.reason)
-            yield Finding("gap", "ok" if "when asked" in gap.reason else "warning", str(gap), todo)
+            state: State = "ok" if gap.kind is GapKind.WHEN_ASKED else "warning"
+            yield Finding("gap", state, str(gap), _todo(snapshot, gap))
     if len(gaps) > _SHOWN:
         text = f"{len(gaps) - _SHOWN} more"
         yield Finding("gap", "warning", text, f"clew streams {snapshot.root}")
 
 
-def _why_gap(reason: str) -> str:
-    if reason.startswith("the batch was not"):
+def _todo(snapshot: Snapshot, gap: Gap) -> str:
+    if gap.kind.is_pending:
+        return f"clew unfold {snapshot.root} {gap.writer}"
+    if gap.kind is GapKind.NOT_COMMITTED:
         return "A file in `batches/` was lost, or the store could not be written: answers say so."
     return "Mend the cause; answers name the gap. `frame.recover(...)` can compute it again."
 

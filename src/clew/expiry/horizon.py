@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from clew.expiry.parts import new_parts
+from clew.model import EdgesCome
 from clew.store.entity import ENTITIES
-from clew.store.gaps import WHEN_ASKED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -319,7 +319,8 @@ def horizon_of(snapshot: Snapshot) -> Horizon:
     reached: dict[str, Reached] = {}
     for query in queries:
         batches = snapshot.batches.get(query, ())
-        computed = {(b.run, b.number) for b in batches if b.capture in WHEN_ASKED}
+        asked = [each for each in batches if each.edges_come is EdgesCome.WHEN_ASKED]
+        computed = {(each.run, each.number) for each in asked}
         for part in new_parts(snapshot, query, {}, computed):
             reached[query] = Reached(part.run, part.last, part.watermark_ms)
     return Horizon(snapshot, reached, queries)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from clew.store.gaps import WHEN_ASKED
+from clew.model import EdgesCome
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -99,9 +99,9 @@ def _next(
         return Part(writer, first.run, first.number, first.watermark_ms, gaps=1)
     if not first.sink_rows:
         return Part(writer, first.run, first.number, first.watermark_ms)
-    if first.capture == "sets":
+    if first.edges_come is EdgesCome.WITH_THE_BATCH:
         return _part(writer, [first], [first])
-    if first.capture in WHEN_ASKED:
+    if first.edges_come is EdgesCome.WHEN_ASKED:
         if (first.run, first.number) not in computed:
             return None
         return _part(writer, [first], chosen, mixed=True)

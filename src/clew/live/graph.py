@@ -17,8 +17,8 @@ from clew.live.native import NativeEngine
 from clew.live.operator import OperatorEngine
 from clew.live.take import take
 from clew.live.verify import verify
+from clew.model import EdgesCome
 from clew.steps import listen, unlisten
-from clew.store.gaps import NOT_UNFOLDED, WHEN_ASKED
 from clew.store.inside import refuse_links
 from clew.store.lock import alone
 from clew.store.private import make_folder
@@ -322,7 +322,8 @@ class LiveGraph:
         computed: dict[str, set[tuple[str, int]]] = {}
         taken = self._engine.state().taken
         for query in self._definition.members(snapshot):
-            batches = [b for b in snapshot.batches.get(query, ()) if b.capture in WHEN_ASKED]
+            every = snapshot.batches.get(query, ())
+            batches = [b for b in every if b.edges_come is EdgesCome.WHEN_ASKED]
             if batches and not snapshot.streams[query].keeps_rows:
                 msg = (
                     f"the store keeps keys of `{query}` and not what its rows hold, so a live "
@@ -349,7 +350,7 @@ class LiveGraph:
             gaps = {
                 (gap.run, number)
                 for gap in self._store.snapshot().gaps(query)
-                if gap.reason not in NOT_UNFOLDED.values()
+                if not gap.kind.is_pending
                 for number in range(gap.first, gap.last + 1)
             }
             computed[query] = {(b.run, b.number) for b in batches} - gaps

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from clew.exceptions import StoreConflictError, StoreError
+from clew.model import UNNAMED
 from clew.plan.mask import Mask, mask_from
 from clew.plan.secret import Secret
 from clew.store.inside import refuse_links
@@ -170,7 +171,7 @@ class Commit:
     edges: int | None = None
     files: list[str] = field(default_factory=list)
     gap: str | None = None
-    capture: str = "sets"
+    capture: str = UNNAMED
     watermark_ms: int = 0
     offsets: list[str] = field(default_factory=list)
     sources: dict[str, Any] = field(default_factory=dict)

@@ -10,11 +10,13 @@ the same reason are one gap.
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clew.exceptions import StoreError
+from clew.model import EdgesCome, GapKind
 from clew.store.layout import (
     EDGES,
     HEADER,
@@ -31,19 +33,6 @@ if TYPE_CHECKING:
 
     from clew.store.records import Batch
 
-NOT_COMMITTED = "the batch was not committed"
-NOT_HERE = "the query has finished the batch, and its commit is not in the store"
-NOT_ENDED = "the batch was begun and is not committed: it was cut off, or its commit was lost"
-NOT_UNFOLDED = {
-    "pointers": "its pointers are not unfolded yet",
-    "intervals": "its rows carry intervals, and edges are computed when asked for",
-    "keys": "its rows carry keys, and edges are computed when asked for",
-}
-"""Why a committed batch has no edges yet, by its capture."""
-
-WHEN_ASKED = frozenset({"intervals", "keys"})
-"""The captures whose edges are computed row by row, when somebody asks."""
-
 
 def find_gaps(batches: Sequence[Batch]) -> tuple[Gap, ...]:
     """Find the gaps in the batches of one writer, by run and number."""
@@ -53,15 +42,19 @@ def find_gaps(batches: Sequence[Batch]) -> tuple[Gap, ...]:
     keys = [(each.run, each.number) for each in batches]
     begun = [(run, -1) for run in dict(keys)]  # so that numbers before the first one are missed
     gaps = [
-        Gap(writer, run, first, last, NOT_COMMITTED)
+        Gap(writer, run, first, last, GapKind.NOT_COMMITTED)
         for run, first, last in missing_numbers([*begun, *keys])
     ]
     gaps += [
-        Gap(writer, each.run, each.number, each.number, each.gap)
+        Gap(writer, each.run, each.number, each.number, _kind(each), each.gap)
         for each in batches
         if each.gap is not None
     ]
     return tuple(_join_neighbours(sorted(gaps)))
+
+
+def _kind(batch: Batch) -> GapKind:
+    return GapKind.PRUNED if batch.is_pruned else GapKind.NOT_WRITTEN
 
 
 def find_lost(
@@ -81,18 +74,18 @@ def find_lost(
     gaps = []
     begun: dict[str, int] | None = None
     for run, end in ends.items():
-        finished, reason = _last_finished(checkpoints.get(run), run), NOT_HERE
+        finished, kind = _last_finished(checkpoints.get(run), run), GapKind.NOT_HERE
         if finished is None or end < 0:
             begun = _last_begun(root, writer) if begun is None else begun
         if finished is None:
-            finished, reason = (begun or {}).get(run, -1), NOT_ENDED
+            finished, kind = (begun or {}).get(run, -1), GapKind.NOT_ENDED
         elif end < 0 and run not in (begun or {}):
             continue  # all of the run is gone: it was overwritten
         # What was committed since the batches were listed is not lost.
         while finished > end and batch_file(root, writer, run, finished).exists():
             finished -= 1
         if finished > end:
-            gaps.append(Gap(writer, run, end + 1, finished, reason))
+            gaps.append(Gap(writer, run, end + 1, finished, kind))
     return tuple(sorted(gaps))
 
 
@@ -127,26 +120,30 @@ def _last_begun(root: Path, writer: str) -> dict[str, int]:
 def find_pending(batches: Sequence[Batch], unfolded: Iterable[Batch]) -> tuple[Gap, ...]:
     """Find the batches of one writer whose rows carry what edges can be made of, and no edges."""
     unfolded = tuple(unfolded)
-    why = {(each.run, each.number): each.gap for each in unfolded if each.gap}
+    noted = {(each.run, each.number): each.gap for each in unfolded if each.gap}
     done: dict[str, list[range]] = {}
     for each in unfolded:
         if each.last is not None:
             done.setdefault(each.run, []).append(range(each.number, each.last + 1))
     gaps = [
-        Gap(
-            each.writer,
-            each.run,
-            each.number,
-            each.number,
-            why.get((each.run, each.number)) or NOT_UNFOLDED[each.capture],
-        )
+        Gap(each.writer, each.run, each.number, each.number, *_why_pending(each, noted))
         for each in batches
-        if each.capture in NOT_UNFOLDED
+        if each.edges_come is not EdgesCome.WITH_THE_BATCH
         and each.sink_rows != 0
         and each.gap is None
         and not any(each.number in some for some in done.get(each.run, ()))
     ]
     return tuple(_join_neighbours(sorted(gaps)))
+
+
+def _why_pending(batch: Batch, noted: Mapping[tuple[str, int], str]) -> tuple[GapKind, str]:
+    """Say why a batch has no edges: as was noted when they could not be computed, or not yet."""
+    why = noted.get((batch.run, batch.number))
+    if why is not None:
+        return GapKind.NOT_COMPUTED, why
+    if batch.edges_come is EdgesCome.BEHIND_IT:
+        return GapKind.NOT_UNFOLDED, batch.capture
+    return GapKind.WHEN_ASKED, batch.capture
 
 
 def missing_numbers(keys: Iterable[tuple[str, int]]) -> list[tuple[str, int, int]]:
@@ -170,10 +167,10 @@ def _join_neighbours(gaps: list[Gap]) -> list[Gap]:
         before = joined[-1] if joined else None
         if (
             before is not None
-            and (before.run, before.reason) == (gap.run, gap.reason)
+            and (before.run, before.kind, before.about) == (gap.run, gap.kind, gap.about)
             and before.last + 1 == gap.first
         ):
-            joined[-1] = Gap(gap.writer, gap.run, before.first, gap.last, gap.reason)
+            joined[-1] = replace(before, last=gap.last)
         else:
             joined.append(gap)
     return joined

@@ -29,7 +29,7 @@ from clew.store.layout import (
     quote_name,
     unfolded_folder,
 )
-from clew.store.records import PRUNED
+from clew.store.records import PRUNED, was_pruned
 from clew.store.said import read_commit, read_note, read_unfolding
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def pruned_batches(root: Path, writer: str) -> set[tuple[str, int]]:
     found = set()
     for path in batches_folder(root, writer).glob("*.json"):
         key = parse_batch_folder(path.stem)
-        if key is not None and (read_commit(path).get("gap") or "").startswith(PRUNED):
+        if key is not None and was_pruned(read_commit(path)):
             found.add(key)
     return found
 

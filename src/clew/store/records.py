@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, get_args
 
-from clew.model import Exactness
+from clew.model import EDGES_COME, UNNAMED, EdgesCome, Exactness, GapKind
 from clew.store.layout import EDGES, ROWS, unquote_name
 from clew.store.said import read_commit, read_described, read_unfolding
 
@@ -21,10 +21,21 @@ EXACTNESS: tuple[Exactness, ...] = get_args(Exactness)
 """The labels, from best to worst."""
 
 PRUNED = "pruned on "
-"""How the reason of a gap begins if the provenance was taken out on purpose; a date follows."""
+"""What a commit says of provenance that was taken out on purpose; a date follows."""
+
+_SAID = {
+    GapKind.NOT_COMMITTED: "the batch was not committed",
+    GapKind.NOT_HERE: "the query has finished the batch, and its commit is not in the store",
+    GapKind.NOT_ENDED: (
+        "the batch was begun and is not committed: it was cut off, or its commit was lost"
+    ),
+    GapKind.NOT_UNFOLDED: "its {} are not unfolded yet",
+    GapKind.WHEN_ASKED: "its rows carry {}, and edges are computed when asked for",
+}
+"""What gaps say whose reason nobody has written down."""
 
 
-@dataclass(frozen=True, order=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Gap:
     """Batches of one run whose provenance the store does not hold.
 
@@ -33,19 +44,35 @@ class Gap:
         run: The run they belong to.
         first: The first missing batch.
         last: The last missing batch; batches in between are missing too.
-        reason: Why, as far as the store knows.
+        kind: Why, as far as the store knows.
+        about: What the kind leaves open: the capture of pending batches; for gaps whose reason was
+            written down, that text.
     """
 
     writer: str
     run: str
     first: int
     last: int
-    reason: str
+    kind: GapKind
+    about: str = ""
+
+    @property
+    def reason(self) -> str:
+        """Why the provenance is missing, for people."""
+        said = _SAID.get(self.kind)
+        return self.about if said is None else said.format(self.about)
 
     @property
     def is_pruned(self) -> bool:
         """Whether the provenance was there, and was taken out on purpose."""
-        return self.reason.startswith(PRUNED)
+        return self.kind is GapKind.PRUNED
+
+    def __lt__(self, other: Gap) -> bool:
+        """Order gaps as they are read: by where they are, then by what they say."""
+        return self._place() < other._place()
+
+    def _place(self) -> tuple[str, str, int, int, str]:
+        return self.writer, self.run, self.first, self.last, self.reason
 
     def __str__(self) -> str:
         numbers = str(self.first) if self.first == self.last else f"{self.first} to {self.last}"
@@ -83,6 +110,7 @@ class Batch:
         watermark_ms: The watermark in milliseconds; 0 if there was none.
         offsets: How far the batch read each source, as Spark writes it.
         version: The version of its query that it ran with; None if nothing says.
+        is_pruned: Its provenance was taken out on purpose; `gap` says when.
     """
 
     writer: str
@@ -95,11 +123,17 @@ class Batch:
     edge_files: tuple[str, ...]
     row_files: Mapping[str, tuple[str, ...]]
     gap: str | None
-    capture: str = "sets"
+    capture: str = UNNAMED
     last: int | None = None
     watermark_ms: int = 0
     offsets: tuple[str, ...] = ()
     version: str | None = None
+    is_pruned: bool = False
+
+    @property
+    def edges_come(self) -> EdgesCome:
+        """When the edges of its rows are in the store."""
+        return EDGES_COME[self.capture]
 
     @property
     def order(self) -> tuple[str, str, int]:
@@ -164,6 +198,11 @@ class StreamRecord:
         )
 
     @property
+    def edges_come(self) -> EdgesCome | None:
+        """When the edges of its rows are in the store; None if nothing says."""
+        return None if self.capture is None else EDGES_COME[self.capture]
+
+    @property
     def named(self) -> tuple[str, ...]:
         """The named frames inside the query."""
         return tuple(self.graph.get("named") or ())
@@ -191,12 +230,18 @@ def read_batch(
         edge_files=edge_files,
         row_files=row_files,
         gap=data.get("gap"),
-        capture=data.get("capture") or "sets",
+        capture=data.get("capture") or UNNAMED,
         last=data["last"] if is_unfolding and data["part"] is None else None,
         watermark_ms=data.get("watermark_ms") or 0,
         offsets=tuple(data.get("offsets") or ()),
         version=data.get("version"),
+        is_pruned=not is_unfolding and was_pruned(data),
     )
+
+
+def was_pruned(said: Mapping[str, Any]) -> bool:
+    """Tell from a batch's commit whether its provenance was taken out on purpose."""
+    return said.get("gap") is not None and said.get("pruned") is not None
 
 
 def read_stream(path: Path) -> StreamRecord:

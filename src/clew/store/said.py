@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from clew.exceptions import StoreError
+from clew.model import EDGES_COME
 from clew.store.inside import refuse_link
 from clew.store.layout import (
     parse_unfolding_folder,
@@ -120,6 +121,12 @@ def _graph(value: Any, at: str) -> None:
             raise misfit(f"{at}.{key}", end, "the number of a step")
 
 
+def _capture(value: Any, at: str) -> None:
+    # Taken for another, rows would be asked for edges that they do not have.
+    if not isinstance(value, str) or value not in EDGES_COME:
+        raise misfit(at, value, f"one of {', '.join(EDGES_COME)}")
+
+
 def _way(value: Any, at: str) -> None:
     if value not in ("drop", "hash", "redact"):
         raise misfit(at, value, "drop, hash or redact")
@@ -154,7 +161,7 @@ _PIPELINE = record(
 )
 _OF_VERSION: dict[str, Shape] = {
     "exactness": maybe(text),
-    "capture": maybe(text),
+    "capture": maybe(_capture),
     "why": maybe(text),
     "graph": maybe(_graph),
     "schema": maybe(_any_schema),
@@ -193,7 +200,7 @@ _COMMIT = record(
         "sink_rows": maybe(count),
         "edges": maybe(count),
         "gap": maybe(text),
-        "capture": maybe(text),
+        "capture": maybe(_capture),
         "watermark_ms": maybe(whole),
         "offsets": maybe(listed(text)),
         "sources": maybe(mapped(_anything)),

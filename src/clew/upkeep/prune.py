@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from clew import show
+from clew.model import EdgesCome
 from clew.steps import reached
 from clew.store import layout
 from clew.store.asserted import assertions_of, recorded_streams
 from clew.store.commit import now, put_json
-from clew.store.gaps import NOT_UNFOLDED
 from clew.store.inside import refuse_links
 from clew.store.lock import alone
 from clew.store.narrow import as_ids, ids_of, narrow
@@ -194,8 +194,9 @@ def _locked(snapshot: Snapshot, writer: str) -> list[Path]:
     record = snapshot.streams.get(writer)
     asserted = layout.asserted_folder(snapshot.root, writer)
     unfolded = layout.unfolded_folder(snapshot.root, writer)
-    may_unfold = record is not None and record.capture in NOT_UNFOLDED
-    folders = [unfolded] if unfolded.is_dir() or may_unfold else []
+    come = None if record is None else record.edges_come
+    come_later = come is not None and come is not EdgesCome.WITH_THE_BATCH
+    folders = [unfolded] if unfolded.is_dir() or come_later else []
     return [*folders, asserted] if asserted.is_dir() else folders
 
 

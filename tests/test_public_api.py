@@ -16,6 +16,8 @@ import pytest
 
 import clew
 from clew import exceptions
+from clew.capture.kinds import KINDS, asked_for, kind_of
+from clew.model import EDGES_COME, EdgesCome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -174,6 +176,103 @@ def test_an_operator_imports_no_capture() -> None:
 
     assert "clew.plan.algebra" in found
     assert not [name for name in found if name.startswith("clew.capture")]
+
+
+def _compared(tree: ast.AST) -> Iterator[ast.expr]:
+    """Yield what is compared with something, also as one of several in a list, or in a `case`."""
+    for node in ast.walk(tree):
+        sides = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
+        sides += [node.value] if isinstance(node, ast.MatchValue) else []
+        for side in sides:
+            built = isinstance(side, ast.Call) and ast.unparse(side.func) in ("frozenset", "set")
+            for each in side.args if built and isinstance(side, ast.Call) else [side]:
+                yield each
+                yield from each.elts if isinstance(each, (ast.Tuple, ast.List, ast.Set)) else ()
+
+
+def _names_of_captures(tree: ast.AST) -> list[str]:
+    """List the captures that are compared: their names, and the objects themselves."""
+    names = KINDS.keys() | {"auto"}
+    objects = {
+        each.asname or each.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == "clew.capture.kinds"
+        for each in node.names
+        if each.name.lower() in names
+    }
+    return [
+        ast.unparse(each)
+        for each in _compared(tree)
+        if (isinstance(each, ast.Constant) and each.value in names)
+        or (isinstance(each, ast.Name) and each.id in objects)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ('capture == "sets"', ["'sets'"]),
+        ('"keys" != batch.get("capture")', ["'keys'"]),
+        ('capture in ("intervals", "keys")', ["'intervals'", "'keys'"]),
+        ('capture not in frozenset({"pointers"})', ["'pointers'"]),
+        ('match capture:\n    case "off":\n        pass', ["'off'"]),
+        ("from clew.capture.kinds import SETS\nkind is SETS", ["SETS"]),
+        ('said["keys"] == said.get("keys")', []),
+        ('choose(node, "keys")', []),
+    ],
+)
+def test_comparisons_of_captures_are_found(code: str, found: list[str]) -> None:
+    assert _names_of_captures(ast.parse(code)) == found
+
+
+def test_no_capture_is_compared_outside_its_room() -> None:
+    found = {
+        str(path.relative_to(SOURCE)): names
+        for path in SOURCE.rglob("*.py")
+        if _room(path) != "capture" and (names := _names_of_captures(ast.parse(path.read_text())))
+    }
+
+    assert found == {}
+
+
+def test_a_store_may_name_every_capture_that_leaves_edges() -> None:
+    assert {name for name, kind in KINDS.items() if kind.edges_come is not None} == set(EDGES_COME)
+    assert [name for name, kind in KINDS.items() if kind.edges_come is None] == ["off"]
+
+
+def test_the_guide_says_of_each_capture_when_edges_come() -> None:
+    guide = (SOURCE.parents[1] / "docs/how-to/choose-a-capture.md").read_text()
+    told = dict(re.findall(r"^\| `(\w+)` \|[^|]+\| ([^|]+?) \|", guide, re.MULTILINE))
+    words = {
+        EdgesCome.WITH_THE_BATCH: "with the batch",
+        EdgesCome.BEHIND_IT: "seconds behind the query",
+        EdgesCome.WHEN_ASKED: "when somebody asks",
+        None: "when somebody asks, from the checkpoint",
+    }
+
+    assert told.keys() == {name for name, kind in KINDS.items() if not kind.of_jobs}
+    # The time that a row of `keys` holds is how they are found, not when.
+    assert {
+        name: text.replace(", by the time that the result itself holds", "")
+        for name, text in told.items()
+    } == {name: words[KINDS[name].edges_come] for name in told}
+
+
+@pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if not kind.of_jobs])
+def test_a_capture_makes_its_own_moves(name: str) -> None:
+    assert kind_of(name).moves().name == name
+
+
+def test_an_unknown_capture_is_refused_with_those_that_are_known() -> None:
+    wrong: Any = "reduced"
+    with pytest.raises(exceptions.WriterError, match="one of .*\"keys\"; got 'reduced'"):
+        asked_for(wrong)
+    with pytest.raises(exceptions.StoreError, match="no capture `dust`; clew knows `off`, `sets`"):
+        kind_of("dust")
+
+
+def test_a_capture_can_be_sent_between_processes() -> None:
+    assert {name: pickle.loads(pickle.dumps(kind)) for name, kind in KINDS.items()} == KINDS
 
 
 def test_a_module_has_a_name_of_its_own() -> None:

@@ -12,10 +12,10 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 import clew
-from clew.again.choose import capture_of
 from clew.again.levels import Unfolding, join_groups
 from clew.again.tables import Tables
 from clew.capture.intervals import INTERVALS
+from clew.capture.kinds import kind_of
 from clew.capture.pointers import GROUP_A, PointersCapture
 from clew.operators.aggregate import Aggregate
 from clew.plan.analysis import explain
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from clew.again.choose import CaptureName
+    from clew.capture.kinds import CaptureName
     from clew.plan.algebra import Capture
 
 
@@ -209,7 +209,7 @@ def test_code_that_spark_generates_serves_every_store(
 
     secrets = [Secret.from_hex(f"{n:02x}" * 32) for n in (17, 254)]
     nodes = [with_secret(frame.node, each) for each in secrets]
-    frames = [interpret(node, capture_of(kind)).df for node in nodes]
+    frames = [interpret(node, kind_of(kind).moves()).df for node in nodes]
     one, other = [generated(each, capsys) for each in frames]
 
     assert "xxhash64" in frames[0]._jdf.queryExecution().toString()

@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 import clew
-from clew.again.choose import capture_of
+from clew.capture.kinds import kind_of
 from clew.exceptions import ColumnError
 from clew.frame.frame import TracedFrame, TracedNa
 from clew.frame.group import TracedGroup
@@ -103,7 +103,7 @@ def test_a_verb_gives_the_schema_and_rows_of_plain_spark(
 
     written = {"the frame itself": traced.plain}
     for name in CAPTURES:
-        built = interpret(keyed(traced), capture_of(name))
+        built = interpret(keyed(traced), kind_of(name).moves())
         written[name] = clean_rows(built.df.drop(*built.references), keep_id=False)
 
     assert _fields(traced.plain) == [(f.name, f.dataType.json(), f.nullable) for f in traced.schema]

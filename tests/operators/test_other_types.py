@@ -9,7 +9,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 import clew
-from clew.again.choose import capture_of
+from clew.capture.kinds import kind_of
 from clew.plan.node import interpret
 from clew.plan.sql import quiet
 from clew.run.split import clean_rows
@@ -62,7 +62,7 @@ def test_keys_of_other_types_give_the_rows_and_types_of_plain_spark(
                 continue  # Spark itself finds no common type
         traced = _apply(verb, clew.trace(first, "first"), clew.trace(second, "second"))
         for capture in ("sets", "pointers"):
-            built = interpret(keyed(traced), capture_of(capture))
+            built = interpret(keyed(traced), kind_of(capture).moves())
             written = clean_rows(built.df.drop(*built.references), keep_id=False)
             assert _fields(written) == _fields(plain), (verb, capture)
             assert _rows(written) == _rows(plain), (verb, capture)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from clew.again.choose import CaptureName
+    from clew.capture.kinds import CaptureName
     from clew.workloads import Expected, Part
 
     Frames = Mapping[str, clew.TracedFrame]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from clew.again.choose import CaptureName
+    from clew.capture.kinds import CaptureName
 
 STEPS = (
     "batch computed",

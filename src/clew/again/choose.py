@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING
 
 from clew.again.reach import (
     has_stream_join,
@@ -12,20 +12,16 @@ from clew.again.reach import (
     pointers_obstacle,
     stream_obstacle,
 )
-from clew.capture.intervals import INTERVALS
-from clew.capture.keys import KEYS
-from clew.capture.pointers import PointersCapture
-from clew.capture.sets import SETS
-from clew.exceptions import CaptureRefusedError, WriterError
+from clew.capture.kinds import KEYS, POINTERS, SETS, Need, asked_for
+from clew.exceptions import CaptureRefusedError
 from clew.operators.ordered import Ordered
 from clew.operators.through import Through
 
 if TYPE_CHECKING:
-    from clew.plan.algebra import Capture
+    from collections.abc import Callable, Mapping
+
+    from clew.capture.kinds import CaptureKind, CaptureName
     from clew.plan.node import Node
-
-CaptureName = Literal["auto", "off", "sets", "pointers", "intervals", "keys"]
-
 
 _LOOKED_UP = "the rows behind a result of `through` are looked up afterwards, not carried"
 
@@ -34,16 +30,13 @@ _LOOKED_UP = "the rows behind a result of `through` are looked up afterwards, no
 class Choice:
     """A way to capture provenance, and why it was taken."""
 
-    capture: str
+    kind: CaptureKind
     why: str
 
-
-def capture_of(name: str) -> Capture:
-    """Return what implements a capture."""
-    if name == "pointers":
-        return PointersCapture()
-    known: dict[str, Capture] = {"intervals": INTERVALS, "keys": KEYS}
-    return known.get(name, SETS)
+    @property
+    def capture(self) -> str:
+        """What it is called."""
+        return self.kind.name
 
 
 def choose(node: Node, wanted: CaptureName) -> Choice:
@@ -53,32 +46,25 @@ def choose(node: Node, wanted: CaptureName) -> Choice:
         WriterError: There is no such capture.
         CaptureRefusedError: It was asked for and cannot serve this query.
     """
-    if wanted not in get_args(CaptureName):
-        known = ", ".join(f'"{each}"' for each in get_args(CaptureName))
-        msg = f"`capture` is one of {known}; got {wanted!r}."
-        raise WriterError(msg)
-    if wanted == "sets" and _looked_up_only(node):
-        raise CaptureRefusedError(wanted, _LOOKED_UP)
-    if wanted in ("off", "sets"):
-        return Choice(wanted, "asked for")
-    if wanted == "auto":
+    kind = asked_for(wanted)
+    if kind is None:
         return _automatic(node)
-    why = _pointers(node) if wanted == "pointers" else _intervals(node)
+    why = _refusal(node, kind)
     if why:
-        raise CaptureRefusedError(wanted, why)
-    return Choice(wanted, "asked for")
+        raise CaptureRefusedError(kind.name, why)
+    return Choice(kind, "asked for")
 
 
 def _automatic(node: Node) -> Choice:
     # Rows that wait to be joined take all that they carry into Spark's state.
     if not has_stream_join(node) and not any(is_gathering(each) for each in node.walk()):
-        return Choice("sets", "each result is made from a few rows that the query itself decides")
+        return Choice(SETS, "each result is made from a few rows that the query itself decides")
     if _looked_up_only(node):
-        return Choice("keys", _LOOKED_UP)
-    why = _pointers(node) or _far_back(node)
+        return Choice(KEYS, _LOOKED_UP)
+    why = _refusal(node, POINTERS) or _far_back(node)
     if why:
-        return Choice("sets", why)
-    return Choice("pointers", "the sources can be read again and the query gives the same twice")
+        return Choice(SETS, why)
+    return Choice(POINTERS, "the sources can be read again and the query gives the same twice")
 
 
 def _looked_up_only(node: Node) -> bool:
@@ -94,11 +80,27 @@ def _far_back(node: Node) -> str | None:
     return None
 
 
-def _pointers(node: Node) -> str | None:
-    return (
-        pointers_obstacle(node) or obstacle(node, whole=False) or stream_obstacle(node, whole=False)
-    )
+def _not_at_hand(node: Node) -> str | None:
+    return _LOOKED_UP if _looked_up_only(node) else None
 
 
-def _intervals(node: Node) -> str | None:
+def _other_groups(node: Node) -> str | None:
+    return obstacle(node, whole=False) or stream_obstacle(node, whole=False)
+
+
+def _other_rows(node: Node) -> str | None:
     return obstacle(node, whole=True) or stream_obstacle(node, whole=True)
+
+
+_LACKING: Mapping[Need, Callable[[Node], str | None]] = {
+    Need.ROWS_AT_HAND: _not_at_hand,
+    Need.STEPS_TO_POINT_AT: pointers_obstacle,
+    Need.SAME_GROUPS_AGAIN: _other_groups,
+    Need.SAME_ROWS_AGAIN: _other_rows,
+}
+"""What says that a query does not give what a capture needs, and why."""
+
+
+def _refusal(node: Node, kind: CaptureKind) -> str | None:
+    """Say why a capture cannot serve a query; None if it can."""
+    return next(filter(None, (_LACKING[need](node) for need in kind.needs)), None)

@@ -23,8 +23,10 @@ from clew.again.selection import Selection, choose_rows, values_of
 from clew.again.stage import Stage
 from clew.again.uncomputed import drop_notes, note_gap
 from clew.capture.intervals import LOW
+from clew.capture.kinds import kind_of
 from clew.capture.sets import FROM
 from clew.exceptions import OtherVersionError
+from clew.model import EdgesCome
 from clew.plan.node import mask_of
 from clew.sources.arrivals import kept_offsets, noted_tables, read_arrivals
 from clew.store.commit import Unfolded, commit_unfolded, read_stream
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from clew.again.which_pipeline import Versions
+    from clew.capture.kinds import CaptureKind
     from clew.plan.node import Node
 
 __all__ = ["Run", "Selection", "retrieve", "runs_of"]
@@ -65,7 +68,7 @@ class _Kept:
 
     number: int
     files: tuple[str, ...]
-    capture: str
+    capture: CaptureKind
     version: str | None
     why: str | None
 
@@ -88,7 +91,7 @@ class Run:
 
     run: str
     checkpoint: str | None
-    capture: str
+    capture: CaptureKind
     version: str | None = None
     batches: tuple[tuple[int, tuple[str, ...]], ...] = field(default=(), repr=False)
     why: str | None = None
@@ -118,9 +121,9 @@ def runs_of(root: Path, stream: str, versions: Versions) -> list[Run]:
     for path in sorted(batches_folder(root, stream).glob("*.json")):
         name = parse_batch_folder(path.stem)
         batch = read_commit(path)
-        capture = batch.get("capture", "sets")
+        capture = kind_of(batch.get("capture"))
         is_kept = not batch.get("gap") and (batch["files"] or batch.get("sink_rows") is None)
-        if name and capture != "sets" and is_kept:
+        if name and capture.reads_again and is_kept:
             run, number = name
             if run not in spoilt:
                 spoilt[run] = versions.over_a_change(run)
@@ -148,7 +151,7 @@ def _alike(
     part: list[_Kept] = []
     for each in batches:
         # Rows that are not kept do not tell their batch, and pointers are unfolded run by run.
-        whole = not each.files or each.capture == "pointers"
+        whole = not each.files or each.capture.edges_come is EdgesCome.BEHIND_IT
         moved = part and not whole and noted.get(each.number) != noted.get(part[-1].number)
         if part and (moved or not each.is_like(part[0])):
             yield part
@@ -189,7 +192,7 @@ def retrieve(
     unfolded: set[str] = set()
     runs = runs_of(root, stream, versions)
     for run in runs:
-        if run.capture == "pointers":
+        if run.capture.edges_come is EdgesCome.BEHIND_IT:
             # All pending rows take hardly longer than one, and need no second time.
             if run.run not in unfolded:
                 unfolded.add(run.run)
@@ -234,7 +237,7 @@ def _computed(
         chosen = chosen_by_key(node, root, stream, selection, known)
     else:
         chosen = choose_rows(node, root, run.files, selection, known)
-        if run.capture == "keys":
+        if run.capture.spans_from_result:
             chosen = with_spans(chosen, root, run.files, around(node))
     for part in _rounds(chosen):
         with versions.in_time(node):

@@ -27,9 +27,11 @@ from clew.again.reach import is_stateful, makes_rows_of_nothing, reach
 from clew.again.tables import as_tables
 from clew.again.uncomputed import change_of, drop_notes, note_gap
 from clew.again.which_pipeline import Versions
+from clew.capture.kinds import kind_of
 from clew.capture.pointers import Pointers
 from clew.exceptions import OtherVersionError, ReplayError, SourceChangedError
 from clew.expiry.bound import last_part
+from clew.model import EdgesCome
 from clew.operators.named import Named
 from clew.plan.columns import named
 from clew.plan.node import with_secret
@@ -192,7 +194,8 @@ class Stage:
             if name is None or name[0] != self.run or any(name[1] in each for each in covered):
                 continue
             said = read_commit(path)
-            if said.get("capture") == "pointers" and said.get("sink_rows") and not said.get("gap"):
+            is_behind = kind_of(said.get("capture")).edges_come is EdgesCome.BEHIND_IT
+            if is_behind and said.get("sink_rows") and not said.get("gap"):
                 files = tuple(f for f in said["files"] if f.startswith(ROWS))
                 rows, version = int(said["sink_rows"]), said.get("version")
                 found.append(Pending(name[1], rows, files, version))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from clew.again.carried import repeating
-from clew.again.choose import capture_of, choose
+from clew.again.choose import choose
 from clew.again.describe import check_name, describe_streams
 from clew.again.held import note, tables_of
 from clew.again.known import Known, remember
@@ -21,6 +21,7 @@ from clew.again.recorded_streams import describe_recorded, recorded_streams
 from clew.again.stage import Stage
 from clew.again.which_pipeline import Versions
 from clew.exceptions import WriterError
+from clew.model import EdgesCome
 from clew.plan.columns import refuse_lookalike_fields, sole
 from clew.plan.mask import masking_with
 from clew.plan.node import interpret, with_secret
@@ -45,8 +46,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, DataFrameWriter
 
-    from clew.again.choose import CaptureName
     from clew.again.recorded_streams import Content
+    from clew.capture.kinds import CaptureName
     from clew.plan.node import Node
 
 
@@ -102,7 +103,7 @@ class TracedWriter:
             mask=mask,
             mask_literals=mask_literals,
         )
-        kept = None if capture == "off" else settings
+        kept = None if settings.is_off else settings
         return replace(self, _place=kept, _name=name or self._name)
 
     def format(self, source: str) -> TracedWriter:
@@ -222,17 +223,17 @@ class TracedWriter:
         secret = planned_secret(root)
         node = with_secret(self._node, secret, settings.mask)
         choice = choose(node, settings.capture)
-        check_mask(settings.mask, node, choice.capture, settings.event_time)
+        check_mask(settings.mask, node, choice.kind, settings.event_time)
         which = settings.assertions
         said = (which, settings.event_time, settings.content)
         streams = recorded_streams(node, name, *said) if which else []
-        rows = interpret(node, capture_of(choice.capture))
+        rows = interpret(node, choice.kind.moves())
         make_store(root, __version__, secret)
         if store_secret(root) != secret:
             self._traced(settings, name, write)  # another process has just made the store
             return
         run = uuid.uuid4().hex[:8]
-        tables = tables_of(node, again=choice.capture != "sets")
+        tables = tables_of(node, again=choice.kind.reads_again)
         found = {"tables": note(tables)}
         # Computed once and cut off from its plan: nothing can compute it again, with other rows.
         copy = rows.df.drop(*rows.references).localCheckpoint(eager=True)
@@ -260,7 +261,7 @@ class TracedWriter:
             keep_id=settings.keep_id,
             event_time=settings.event_time,
             skip_empty=False,
-            capture=choice.capture,
+            capture=choice.kind,
             mask=settings.mask.keyed(secret),
             repeating=repeating(node),
             found=found,
@@ -271,5 +272,5 @@ class TracedWriter:
         if streams:
             Recorder(root, name, run, streams, settings.content, None).advance()
         remember(root, name, Known(node, rows.annotation, version))
-        if choice.capture == "pointers":
+        if choice.kind.edges_come is EdgesCome.BEHIND_IT:
             Stage(root, name, run, node, None, versions=Versions(root, name)).unfold()

@@ -20,6 +20,7 @@ from clew.sources.identity import KeyIdentity
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from clew.capture.kinds import CaptureKind
     from clew.plan.mask import Mask
     from clew.plan.node import Node
 
@@ -36,7 +37,7 @@ _HASHABLE = (
 )
 
 
-def check_mask(mask: Mask, node: Node, capture: str, event_time: str | None) -> None:
+def check_mask(mask: Mask, node: Node, capture: CaptureKind, event_time: str | None) -> None:
     """Refuse a mask that could not be held.
 
     Raises:
@@ -63,15 +64,15 @@ def check_mask(mask: Mask, node: Node, capture: str, event_time: str | None) -> 
             raise WriterError(msg)
     _refuse_times(mask, node, capture, event_time)
     _refuse_repeats(mask, node)
-    if capture == "pointers":
+    if capture.keeps_points:
         _refuse_points(mask, node)
 
 
-def _refuse_times(mask: Mask, node: Node, capture: str, event_time: str | None) -> None:
+def _refuse_times(mask: Mask, node: Node, capture: CaptureKind, event_time: str | None) -> None:
     origins = [n.operator.origin for n in node.walk() if isinstance(n.operator, Source)]
     times = [event_time, *(origin.event_time for origin in origins)]
     hidden = mask.hides([each for each in times if each is not None])
-    where = around(node) if capture == "keys" else None
+    where = around(node) if capture.spans_from_result else None
     hidden += mask.hides([where.column]) if where is not None else []
     if hidden:
         msg = (

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, get_args
 
 from clew.again.recorded_streams import Content
+from clew.capture.kinds import KEYS, asked_for
 from clew.exceptions import WriterError
 from clew.operators.source import Source
 from clew.plan.mask import NOTHING, Mask, read_mask
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column
 
-    from clew.again.choose import CaptureName
+    from clew.capture.kinds import CaptureName
     from clew.plan.node import Node
     from clew.run.modes import Mode
     from clew.run.split import OnError
@@ -48,6 +49,12 @@ class Place:
     to: Receiver | None = None
     where: Column | str | None = None
     mask: Mask = NOTHING
+
+    @property
+    def is_off(self) -> bool:
+        """Whether rows carry nothing, so that the query is the user's own."""
+        kind = asked_for(self.capture)
+        return kind is not None and not kind.carries_ids
 
 
 def place(
@@ -94,8 +101,10 @@ def place(
     if masked and mode != "store":
         msg = f'`mask` is about what the store keeps, and mode "{mode}" keeps nothing.'
         raise WriterError(msg)
-    capture = "keys" if which and capture == "auto" else capture
-    if which and content == "first" and capture != "keys":
+    kind = asked_for(capture)
+    if which and kind is None:
+        kind, capture = KEYS, "keys"
+    if which and content == "first" and kind is not None and kind.needs_stored_rows:
         msg = (
             f'with `content="first"` the store keeps no results, so they cannot carry `{capture}`.'
             '\n\nLeave `capture` out, or write `content="all"`.'

@@ -13,6 +13,7 @@ from clew.again.carried import repeating
 from clew.again.choose import Choice, choose
 from clew.again.describe import check_name, describe_streams
 from clew.again.replay import replay_all
+from clew.capture.kinds import SETS
 from clew.exceptions import CaptureRefusedError
 from clew.operators.join import Join
 from clew.plan.node import with_secret
@@ -64,7 +65,7 @@ def recover(
         recover(node, path, name=name, checkpoint=checkpoint, where=where)
         return
     run = uuid.uuid4().hex[:8]
-    choice = Choice("sets", "recovered from the checkpoint and the source")
+    choice = Choice(SETS, "recovered from the checkpoint and the source")
     described = describe_streams(node, name, choice, run)
     for stream in described:
         put_stream(root, stream)

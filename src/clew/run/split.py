@@ -21,8 +21,10 @@ from pyspark.sql import types as T
 from clew.again.carried import edges_of, source_rows, sources_of
 from clew.again.held import note
 from clew.again.tables import covered, is_under
+from clew.capture.kinds import SETS
 from clew.capture.sets import content, storable, time_of
 from clew.exceptions import StoreConflictError, StoreError
+from clew.model import EdgesCome
 from clew.plan.columns import ID_A, ID_B, is_hidden, named, quote
 from clew.plan.mask import NOTHING, Mask, masking_with
 from clew.run.sink import FileSink, NoSink
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
+    from clew.capture.kinds import CaptureKind
     from clew.run.sink import Sink
     from clew.sources.arrivals import Offsets
     from clew.sources.state import FileState
@@ -89,7 +92,7 @@ class BatchJob:
     checkpoint: str | None = None
     event_time: str | None = None
     skip_empty: bool = True
-    capture: str = "sets"
+    capture: CaptureKind = SETS
     stored: T.StructType | None = None
     mask: Mask = NOTHING
     tables: Mapping[str, Any] = field(default_factory=dict)
@@ -246,7 +249,7 @@ class BatchJob:
             batch=batch,
             watermark=_iso(planned.watermark_ms) if planned and planned.watermark_ms > 0 else None,
             sink_rows=count,
-            capture=self.capture,
+            capture=self.capture.name,
             watermark_ms=planned.watermark_ms if planned else 0,
             offsets=list(planned.ends) if planned else [],
             sources=dict(self.found),
@@ -283,7 +286,7 @@ class BatchJob:
     def _put(
         self, root: Path, rows: DataFrame, batch: int, count: int
     ) -> tuple[list[str], int | None]:
-        if self.capture != "sets":
+        if self.capture.edges_come is not EdgesCome.WITH_THE_BATCH:
             own = self._own_folder(root, batch)
             _put(sink_rows(rows, self.event_time, hidden=True), own, count)
             return [str(p.relative_to(root)) for p in sorted(own.glob("*.parquet"))], None

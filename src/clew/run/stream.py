@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from clew.again.carried import repeating
-from clew.again.choose import capture_of, choose
+from clew.again.choose import choose
 from clew.again.describe import carried_in_state, check_name, describe_streams
 from clew.again.held import tables_of
 from clew.again.known import Known, remember
@@ -21,6 +21,7 @@ from clew.again.stage import Stage
 from clew.again.tables import addresses_of, times_of
 from clew.again.which_pipeline import Versions
 from clew.exceptions import StoreConflictError, WriterError
+from clew.model import EdgesCome
 from clew.plan.columns import is_hidden, refuse_lookalike_fields, sole
 from clew.plan.node import interpret, with_secret
 from clew.run.mark import bind, check_bound, own_secret, run_of
@@ -61,8 +62,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from clew.again.choose import CaptureName, Choice
+    from clew.again.choose import Choice
     from clew.again.recorded_streams import Content, Recorded
+    from clew.capture.kinds import CaptureName
     from clew.plan.node import Node
     from clew.run.modes import Mode
     from clew.run.query import Work
@@ -155,7 +157,7 @@ class TracedStreamWriter:
             mask=mask,
             mask_literals=mask_literals,
         )
-        return replace(self, _place=None if capture == "off" else settings)
+        return replace(self, _place=None if settings.is_off else settings)
 
     def format(self, source: str) -> TracedStreamWriter:
         """Choose the format of the sink."""
@@ -282,7 +284,7 @@ class TracedStreamWriter:
             df = with_property_values(self._node)
         else:
             node = with_secret(self._node, own_secret(checkpoint))
-            rows = interpret(node, capture_of(choose(node, settings.capture).capture))
+            rows = interpret(node, choose(node, settings.capture).kind.moves())
             df = rows.df.drop(*rows.references)
         sink.prepare(clean_rows(df, keep_id=settings.keep_id))
         said: dict[str, Any] = {
@@ -305,10 +307,10 @@ class TracedStreamWriter:
         node = with_secret(self._node, secret, settings.mask)
         streams = self._recorded(settings, node, name)
         choice = choose(node, settings.capture)
-        check_mask(settings.mask, node, choice.capture, settings.event_time)
+        check_mask(settings.mask, node, choice.kind, settings.event_time)
         _log.info("%s: capture %s, because %s", name, choice.capture, choice.why)
         keeps_rows = not streams or settings.content == "all"
-        rows = interpret(node, capture_of(choice.capture))
+        rows = interpret(node, choice.kind.moves())
         df = rows.df.drop(*rows.references)
         if not keeps_rows and not settings.keep_id:
             # Keys are computed behind the query, so its rows need not carry any.
@@ -317,7 +319,7 @@ class TracedStreamWriter:
         users = self._node.schema
         is_stored = (
             keeps_rows
-            and choice.capture != "sets"
+            and choice.kind.fits_one_pass
             and is_kept_whole(users)
             and not settings.mask.hides(users.names)
         )
@@ -348,13 +350,13 @@ class TracedStreamWriter:
             on_error=settings.on_error,
             checkpoint=str(checkpoint),
             event_time=settings.event_time,
-            capture=choice.capture,
+            capture=choice.kind,
             repeating=repeating(node),
             stored=users if is_stored else None,
             mask=settings.mask.keyed(secret),
-            tables=tables_of(node, again=choice.capture != "sets" or bool(streams)),
-            addresses=[] if choice.capture == "sets" else addresses_of(node),
-            times={} if choice.capture == "sets" else times_of(node),
+            tables=tables_of(node, again=choice.kind.reads_again or bool(streams)),
+            addresses=addresses_of(node) if choice.kind.reads_again else [],
+            times=times_of(node) if choice.kind.reads_again else {},
             version=version,
         )
         remember(root, name, Known(node, rows.annotation, version))
@@ -368,13 +370,12 @@ class TracedStreamWriter:
         recorder = None
         if streams:
             recorder = Recorder(root, name, run, streams, settings.content, str(checkpoint))
-        if choice.capture != "pointers":
-            return _followed(started, (), recorder)
-        sides = start_points(node, root, name, checkpoint, self._trigger)
-        stage = None
-        if settings.unfold == "here":
-            known = Versions(root, name)
-            stage = Stage(root, name, run, node, str(checkpoint), versions=known)
+        sides: Sequence[StreamingQuery] = ()
+        if choice.kind.keeps_points:
+            sides = start_points(node, root, name, checkpoint, self._trigger)
+        is_behind = choice.kind.edges_come is EdgesCome.BEHIND_IT and settings.unfold == "here"
+        at = (root, name, run, node, str(checkpoint))
+        stage = Stage(*at, versions=Versions(root, name)) if is_behind else None
         return _followed(started, sides, stage, recorder)
 
     def _described(
@@ -387,7 +388,7 @@ class TracedStreamWriter:
     ) -> list[dict[str, Any]]:
         at = (run_of(checkpoint), str(checkpoint))
         described = describe_streams(self._node, str(self._name), choice, *at)
-        if choice.capture == "sets":
+        if choice.kind.carries_sources:
             described[-1]["state"]["carried"] = carried_in_state(node)
         described[-1]["assertions"] = describe_recorded(streams, settings.content)
         mask_described(described, settings.mask)

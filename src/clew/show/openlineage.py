@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clew.capture.kinds import kind_of
 from clew.exceptions import QueryError
 from clew.store.commit import read_stream
 from clew.version import __version__
@@ -173,7 +174,7 @@ class _Query:
         }
 
     def _job_type(self, run: _Run) -> Event:
-        is_job = self._record.capture == "reduced"
+        is_job = kind_of(self._record.capture).of_jobs
         return {
             **_base("JobTypeJobFacet"),
             "processingType": "STREAMING" if run.is_stream else "BATCH",

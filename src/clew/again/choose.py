@@ -14,8 +14,6 @@ from clew.again.reach import (
 )
 from clew.capture.kinds import KEYS, POINTERS, SETS, Need, asked_for
 from clew.exceptions import CaptureRefusedError
-from clew.operators.ordered import Ordered
-from clew.operators.through import Through
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -68,15 +66,15 @@ def _automatic(node: Node) -> Choice:
 
 
 def _looked_up_only(node: Node) -> bool:
-    return any(isinstance(n.operator, Through) and n.plain.df.isStreaming for n in node.walk())
+    return any(n.operator.facts.by_condition and n.plain.df.isStreaming for n in node.walk())
 
 
 def _far_back(node: Node) -> str | None:
     """Name the step for which all that was ever read would have to be read again."""
     for each in node.walk():
-        operator = each.operator
-        if isinstance(operator, Ordered) and operator.size_us is None:
-            return f"which rows are in a `{operator.name}` depends on all that came before them"
+        if each.operator.facts.rests_on_past:
+            kind = each.operator.kind
+            return f"which rows are in a `{kind}` depends on all that came before them"
     return None
 
 

@@ -20,7 +20,6 @@ from clew.again.trust import sign
 from clew.capture.sets import SETS, Sets
 from clew.exceptions import GraphError
 from clew.expiry.bound import bounds, widest
-from clew.operators.keep import Keep
 from clew.operators.named import Named
 from clew.operators.source import Source
 from clew.plan.columns import renumbered
@@ -93,12 +92,8 @@ def _state(node: Node) -> dict[str, Any]:
     That is once the watermark is so far beyond the one that the row led to. Where several
     watermarks are made into one, the row may be younger than that says.
     """
-    steps = [each.operator for each in node.walk()]
-    delays = [
-        micros(str(each.args[1]))
-        for each in steps
-        if isinstance(each, Keep) and each.verb == "withWatermark"
-    ]
+    marks = filter(None, (each.operator.facts.watermark for each in node.walk()))
+    delays = [micros(each.delay) for each in marks]
     found = bounds(node).values()
     life = widest(found)
     clears = None

@@ -24,11 +24,8 @@ from clew.again.tables import local_path
 from clew.capture.properties import PROPERTIES, Properties
 from clew.expiry.between import between
 from clew.expiry.lead import lead
-from clew.operators.aggregate import Aggregate
-from clew.operators.join import Join
-from clew.operators.keep import shown
-from clew.operators.ordered import Ordered
 from clew.operators.source import Source
+from clew.plan.facts import For, UntilMet, UntilPassed
 from clew.plan.node import interpret, rebuilt, with_secret
 from clew.plan.secret import UNKEYED
 from clew.sources.identity import ParquetIdentity
@@ -242,16 +239,14 @@ def _file_size(node: Node) -> float | None:
 def _kept_seconds(node: Node) -> Iterator[float]:
     """Say for how long each step that keeps state keeps a row."""
     for each in node.walk():
-        operator = each.operator
         micros: int | None = None
-        if isinstance(operator, Aggregate):
-            clock = operator.clock
-            key = None if clock is None else shown(operator.keys[clock.key])
-            micros = None if key is None else lead(each.inputs[0], key)
-        elif isinstance(operator, Ordered):
-            micros = operator.size_us
-        elif isinstance(operator, Join) and operator.times is not None:
-            micros = between(each).width
+        match each.operator.facts.keeps:
+            case UntilPassed(time):
+                micros = lead(each.inputs[0], time)
+            case For(size):
+                micros = size
+            case UntilMet():
+                micros = between(each).width
         if micros is not None:
             yield micros / 1e6
 

@@ -17,23 +17,15 @@ from pyspark.sql import types as T
 from clew.again.cover import Reach
 from clew.again.moments import is_of_moments, window_is_of_moments, window_of
 from clew.expiry.between import between
-from clew.operators.aggregate import Aggregate, Pivot
-from clew.operators.dedup import Dedup
-from clew.operators.join import Join
+from clew.operators.aggregate import Aggregate
 from clew.operators.keep import Keep, shown
 from clew.operators.named import Named
-from clew.operators.opaque import MapGroups, MapRows
 from clew.operators.ordered import Ordered
-from clew.operators.project import DropAt, Project, Reshape
-from clew.operators.property import Property
-from clew.operators.setops import SetOperation
 from clew.operators.source import Source
-from clew.operators.through import Through
-from clew.operators.union import Union
-from clew.operators.unpivot import Unpivot
 from clew.plan.analysis import analysed, explain, optimized
 from clew.plan.columns import named
 from clew.plan.duration import micros
+from clew.plan.facts import Rows
 from clew.plan.functions import CUT_SHORT, unsettled
 from clew.plan.order import Decisions, by_name, column_numbers
 from clew.plan.spans import span_column
@@ -44,9 +36,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from clew.plan.facts import Pairing
     from clew.plan.node import Node
 
-_STATELESS = (DropAt, MapRows, Named, Project, Property, Reshape, Source, Union, Unpivot)
 _GROUPS = re.compile(r"\b(FlatMap(Co)?Groups|TransformWithState)")
 _PROBE = 1_734_021_877
 _SIDE_BY_SIDE = re.compile(r"^window\((\w+), '([^']+)', '\2', '0 second'\)")
@@ -65,9 +57,8 @@ def obstacle(node: Node, *, whole: bool) -> str | None:
         return why
     again = list(_computed_again(node, whole=whole))
     for each in again:
-        operator = each.operator
-        if isinstance(operator, Keep) and operator.verb in ("sample", "limit", "offset"):
-            return f"`{operator.verb}` may choose other rows when the query is computed again"
+        if not each.operator.facts.repeats:
+            return f"`{each.operator.kind}` may choose other rows when the query is computed again"
     # What lies below a step is in the step's own plan, so the outermost say it all.
     inner = {i.id for each in again for i in each.inputs}
     texts = [explain(each.plain.df) for each in again if each.id not in inner]
@@ -140,15 +131,14 @@ def _hands_over_groups(node: Node) -> bool:
     """Tell whether a function of the user's own gets whole groups, in whatever order they are."""
     if isinstance(node.operator, Source):
         return bool(_GROUPS.search(explain(node.plain.df)))
-    return isinstance(node.operator, (MapGroups, Through))
+    return node.operator.facts.hands_over_groups
 
 
 def _types(nodes: Iterable[Node]) -> dict[str, T.DataType]:
     """Return the types of the columns that sources give, and aggregations read and give."""
     types: dict[str, T.DataType] = {}
     names: dict[str, set[T.DataType]] = {}
-    gathering = [each for each in nodes if isinstance(each.operator, (Aggregate, Pivot, Source))]
-    for each in [one for node in gathering for one in (node, *node.inputs)]:
+    for each in [one for node in nodes if _has_types(node) for one in (node, *node.inputs)]:
         df = each.plain.df
         numbers = column_numbers(analysed(explain(df)))
         fields = df.schema.fields
@@ -161,10 +151,14 @@ def _types(nodes: Iterable[Node]) -> dict[str, T.DataType]:
     return types
 
 
+def _has_types(node: Node) -> bool:
+    return isinstance(node.operator, Source) or node.operator.facts.aggregates
+
+
 def _undecided(nodes: Iterable[Node]) -> str | None:
     """Look for a Python function that was declared non-deterministic."""
     for each in nodes:
-        if isinstance(each.operator, (Project, Keep, Aggregate)) and _changes_mind(each):
+        if each.operator.facts.evaluates and _changes_mind(each):
             return (
                 f"`{each.operator.kind}` calls a function that is declared non-deterministic, so "
                 "it may return something else when the query is computed again"
@@ -232,9 +226,7 @@ def stream_obstacle(node: Node, *, whole: bool) -> str | None:
 
 
 def _is_session(node: Node) -> bool:
-    operator = node.operator
-    is_stream = node.plain.df.isStreaming
-    return is_stream and isinstance(operator, Aggregate) and operator.session is not None
+    return node.operator.facts.grows and node.plain.df.isStreaming
 
 
 def _computed_again(node: Node, *, whole: bool) -> Iterator[Node]:
@@ -249,17 +241,14 @@ def _computed_again(node: Node, *, whole: bool) -> Iterator[Node]:
 
 
 def _by_arrival(node: Node) -> str | None:
-    operator = node.operator
+    facts = node.operator.facts
     streaming = node.plain.df.isStreaming
-    if isinstance(operator, Dedup) and streaming:
-        return (
-            "`dropDuplicates` on a stream keeps the row that came first, which cannot be told "
-            "afterwards"
-        )
-    if isinstance(operator, Join) and operator.times is not None:
-        return _join_by_arrival(node, operator)
+    if facts.first_come and streaming:
+        return facts.first_come
+    if facts.pairing is not None and facts.pairing.times is not None:
+        return _join_by_arrival(node, facts.pairing, facts.pairing.times)
     if (
-        isinstance(operator, Aggregate)
+        facts.aggregates
         and streaming
         and _is_raw(node.inputs[0])
         and has_stream_join(node.inputs[0])
@@ -268,15 +257,16 @@ def _by_arrival(node: Node) -> str | None:
     return None
 
 
-def _join_by_arrival(node: Node, join: Join) -> str | None:
-    if join.how == "semi":
+def _join_by_arrival(
+    node: Node, pairing: Pairing, times: tuple[str | None, str | None]
+) -> str | None:
+    if pairing.how == "semi":
         return "a semi join of two streams keeps the match that came first"
-    if join.how == "outer":
+    if pairing.how == "outer":
         return "a full join of two streams matches nulls, and of two tables it does not"
-    assert join.times is not None
-    text = " ".join(join.names or [shown(join.on)])
-    for name, side in zip(join.times, node.inputs, strict=True):
-        if name is not None and _is_raw(side) and not re.search(rf"\b{re.escape(name)}\b", text):
+    for name, side in zip(times, node.inputs, strict=True):
+        is_used = name is None or re.search(rf"\b{re.escape(name)}\b", pairing.text)
+        if not is_used and _is_raw(side):
             # Spark compares a column with the watermark only if the query still needs it.
             return f"whether the join drops late rows depends on `{name}`, which it does not use"
     if any(has_stream_join(side) for side in node.inputs):
@@ -286,7 +276,12 @@ def _join_by_arrival(node: Node, join: Join) -> str | None:
 
 def has_stream_join(node: Node) -> bool:
     """Tell whether rows of two streams wait for each other, in a node or below it."""
-    return any(isinstance(n.operator, Join) and n.operator.times is not None for n in node.walk())
+    return any(_waits(each) for each in node.walk())
+
+
+def _waits(node: Node) -> bool:
+    pairing = node.operator.facts.pairing
+    return pairing is not None and pairing.waits
 
 
 def _is_raw(node: Node) -> bool:
@@ -300,33 +295,17 @@ def _is_raw(node: Node) -> bool:
 
 def is_stateful(node: Node) -> bool:
     """Tell whether a step of a stream may keep state: any that is not known to keep none."""
-    operator = node.operator
-    if not node.plain.df.isStreaming:
-        return False
-    if isinstance(operator, Join):
-        return operator.times is not None
-    if isinstance(operator, Keep):
-        return operator.verb in {"limit", "offset"}  # Spark counts over all batches
-    return not isinstance(operator, _STATELESS)
+    return node.operator.facts.has_state and node.plain.df.isStreaming
 
 
 def _closes(node: Node) -> bool:
     """Tell whether a step of a stream keeps rows until the watermark passes them."""
-    operator = node.operator
-    if isinstance(operator, Join):
-        return is_stateful(node)
-    return isinstance(operator, (Aggregate, Dedup, Ordered)) and is_stateful(node)
+    return node.operator.facts.closes and is_stateful(node)
 
 
 def is_gathering(node: Node) -> bool:
     """Tell whether a step makes one row of a number of rows that only the data decides."""
-    operator = node.operator
-    if isinstance(operator, Join):
-        return operator.how == "semi" and operator.times is None
-    if isinstance(operator, Dedup):
-        return operator.contributes == "all"
-    gathers = (Aggregate, Pivot, MapGroups, Ordered, Through)
-    return isinstance(operator, gathers) or _is_window_function(node)
+    return node.operator.facts.rows is Rows.GATHERED
 
 
 def is_looked_up(node: Node) -> bool:
@@ -334,16 +313,12 @@ def is_looked_up(node: Node) -> bool:
     return is_gathering(node) or isinstance(node.operator, Named)
 
 
-def _is_window_function(node: Node) -> bool:
-    return isinstance(node.operator, Project) and node.operator.partition is not None
-
-
 def pointers_obstacle(node: Node) -> str | None:
     """Say which step pointers cannot stand for."""
     looked_up = [each for each in node.walk() if is_looked_up(each)]
     # Named rows are looked up with what is in them; of a group's rows only those before it are.
     again = [i for each in looked_up for i in each.inputs]
-    if any(_is_window_function(below) for each in again for below in each.walk()):
+    if any(below.operator.facts.breaks_ties for each in again for below in each.walk()):
         return (
             "a window function may put rows that are equal in its order another way round when it "
             "is computed again"
@@ -372,7 +347,7 @@ def time_apart(node: Node) -> int | None:
     """Return how far a result's times may be from those of its source rows; None if unknown."""
     nodes = list(node.walk())
     steps = [_size(each) for each in nodes if is_gathering(each)]
-    steps += [_width(each) for each in nodes if isinstance(each.operator, Join)]
+    steps += [_width(each) for each in nodes if each.operator.facts.pairing]
     return None if None in steps else sum(filter(None, steps))
 
 
@@ -390,25 +365,15 @@ def _straight(node: Node) -> frozenset[str]:
 
 def _length(node: Node, *, whole: bool, cell: int | None) -> int | None:
     again = list(_computed_again(node, whole=whole))
-    for each in again:
-        operator = each.operator
-        if isinstance(operator, (Dedup, SetOperation)):
-            return None
-        if isinstance(operator, Join) and operator.how not in ("inner", "cross"):
-            return None
-        if isinstance(operator, Project) and operator.partition is not None:
-            return None
-        if isinstance(operator, Through):
-            return None
-        if isinstance(operator, Ordered) and operator.size_us is None:
-            return None  # which rows are in a window depends on all that came before
+    if any(each.operator.facts.rests_on_others for each in again):
+        return None
     gatherings = [each for each in again if is_gathering(each)]
     below = {n.id: n for g in gatherings for i in g.inputs for n in i.walk()}.values()
     if cell is not None or not any(is_gathering(each) for each in below):
         return 0
     sizes = [_size(each) for each in gatherings]
     # What is joined before it is gathered may be as far apart as the join allows.
-    widths = [_width(each) for each in below if isinstance(each.operator, Join)]
+    widths = [_width(each) for each in below if each.operator.facts.pairing]
     # A stream's windows go by their ends, so what is in them is earlier; others may go by a start.
     back = 1 if all(each.plain.df.isStreaming for each in gatherings) else 2
     if None in sizes or None in widths:
@@ -460,8 +425,7 @@ def _size(node: Node) -> int | None:
 
 
 def _width(node: Node) -> int | None:
-    assert isinstance(node.operator, Join)
-    if node.operator.times is not None:
+    if _waits(node):
         return between(node).width
     # A table without times is read as a whole whenever it is read.
     return 0 if any(_is_timeless(side) for side in node.inputs) else None
@@ -474,12 +438,7 @@ def _is_timeless(node: Node) -> bool:
 
 def makes_rows_of_nothing(node: Node) -> bool:
     """Tell whether a batch query may return rows that come from no row, such as a total of none."""
-    steps = [n.operator for n in node.walk()]
-    return any(
-        (isinstance(each, Aggregate) and (not each.keys or each.grouping != "groupBy"))
-        or (isinstance(each, Pivot) and not each.keys)
-        for each in steps
-    )
+    return any(each.operator.facts.of_nothing for each in node.walk())
 
 
 def window_size(aggregate: Aggregate) -> int | None:

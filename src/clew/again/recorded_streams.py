@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from clew.again.choose import choose
 from clew.again.moments import holds_moment
 from clew.exceptions import AssertionsRefusedError, CaptureRefusedError, WriterError
-from clew.operators.join import Join
 from clew.operators.keep import Keep
 from clew.operators.named import Named
 from clew.operators.project import DropAt, Project, Reshape
@@ -250,7 +249,7 @@ def _check(stream: Recorded) -> None:
     except CaptureRefusedError as error:
         raise AssertionsRefusedError(stream.name, error.why) from error
     for each in stream.node.walk():
-        join = each.operator
-        if isinstance(join, Join) and join.times is not None and join.how != "inner":
+        pairing = each.operator.facts.pairing
+        if pairing is not None and pairing.waits and pairing.drops_partners:
             why = "when an outer join of streams emits a row without a partner is not known"
             raise AssertionsRefusedError(stream.name, why)

@@ -14,7 +14,6 @@ from clew.again.rerun import Period, changed_by, over_rows, results_of, stored_r
 from clew.again.tables import as_tables
 from clew.exceptions import ReplayError
 from clew.operators.source import Source
-from clew.operators.through import Through
 from clew.sources.arrivals import kept_offsets, noted_tables, read_arrivals
 from clew.store.commit import read_stream
 from clew.store.versions import said_of, versions_of
@@ -66,7 +65,7 @@ def rerun(
         before = results_of(tables, closed)
         tables = changed_by(tables, what_if)
     after = results_of(tables, closed)
-    if what_if is None and any(isinstance(n.operator, Through) for n in node.walk()):
+    if what_if is None and any(n.operator.facts.by_condition for n in node.walk()):
         # Which results a function of the user's still holds back, only the function knows.
         after = after.join(before.select("a", "b"), ["a", "b"], "left_semi")
     if period is not None:

@@ -22,13 +22,7 @@ from clew.capture.numbered import TRIAL, InTrials
 from clew.operators.aggregate import Aggregate
 from clew.operators.dedup import Dedup
 from clew.operators.join import Join
-from clew.operators.keep import Keep
-from clew.operators.named import Named
-from clew.operators.project import DropAt, Project, Reshape
-from clew.operators.property import Property
 from clew.operators.source import Source
-from clew.operators.union import Union
-from clew.operators.unpivot import Unpivot
 from clew.plan.algebra import left, right
 from clew.plan.columns import ID_A, ID_B, named
 from clew.plan.node import interpret, rebuilt
@@ -48,10 +42,6 @@ Member = tuple[str, int, int]
 Numbered = tuple[int, "Collection[int]"]
 """The number of a trial, and the positions of the members that it keeps."""
 
-_ROW_BY_ROW = {
-    *("filter", "withWatermark", "alias", "orderBy", "sortWithinPartitions", "dropna", "hint"),
-    *("repartition", "repartitionByRange", "repartitionById", "coalesce"),
-}
 _MOST_ROWS = 200_000
 _GONE_A, _GONE_B, _GONE = "_clew_gone_a", "_clew_gone_b", "_clew_gone_trial"
 _WANTED_A, _WANTED_B = "_clew_w_a", "_clew_w_b"
@@ -188,23 +178,7 @@ def _left_out(df: DataFrame, rows: Mapping[str, Sequence[int]], same: str) -> Da
 
 def can_share(node: Node) -> bool:
     """Tell whether trials of a query can go through it together."""
-    return all(_keeps_apart(each.operator) for each in node.walk())
-
-
-def _keeps_apart(operator: Operator) -> bool:
-    if isinstance(operator, Keep):
-        return operator.verb in _ROW_BY_ROW
-    if isinstance(operator, Project):
-        return operator.partition is None
-    if isinstance(operator, Aggregate):
-        # Without keys there is a result even of no rows at all, which no number would stand for.
-        return operator.grouping == "groupBy" and len(operator.keys) > 0
-    if isinstance(operator, Join):
-        return operator.how not in ("semi", "anti")
-    if isinstance(operator, Dedup):
-        return not operator.within_watermark
-    rest = (Source, Reshape, DropAt, Named, Property, Union, Unpivot)
-    return isinstance(operator, rest)
+    return all(each.operator.facts.keeps_apart for each in node.walk())
 
 
 def _apart(node: Node) -> Operator:

@@ -12,7 +12,6 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from clew.operators.join import Join
 from clew.plan.analysis import analysed, explain, optimized
 
 if TYPE_CHECKING:
@@ -52,11 +51,11 @@ class Between:
 
 def between(node: Node) -> Between:
     """Read the bounds of a join of two streams."""
-    join = node.operator
-    assert isinstance(join, Join)
-    assert join.times is not None
-    left, right = join.times
-    if join.names is not None and left in join.names and right in join.names:
+    pairing = node.operator.facts.pairing
+    assert pairing is not None
+    assert pairing.times is not None
+    left, right = pairing.times
+    if left in pairing.names and right in pairing.names:
         return Between(0, 0)
     first = set(_MARKED.findall("\n".join(analysed(explain(node.inputs[0].plain.df)))))
     lows: list[int] = []

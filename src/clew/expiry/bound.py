@@ -19,29 +19,16 @@ from typing import TYPE_CHECKING, Any
 
 from clew.expiry.between import between
 from clew.expiry.lead import lead
-from clew.operators.aggregate import Aggregate, Pivot
-from clew.operators.dedup import Dedup
-from clew.operators.join import Join
-from clew.operators.keep import Keep, shown
-from clew.operators.named import Named
-from clew.operators.opaque import MapGroups, MapRows
-from clew.operators.ordered import Ordered
-from clew.operators.project import DropAt, Project, Reshape
-from clew.operators.property import Property
 from clew.operators.source import Source
-from clew.operators.through import Through
 from clew.operators.union import Union, both
-from clew.operators.unpivot import Unpivot
 from clew.operators.untouched import origin_of
 from clew.plan.columns import quote
+from clew.plan.facts import AtOnce, For, UntilMet, UntilPassed, WithoutEnd, WithTables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from clew.plan.node import Node
-
-_AT_ONCE = (Keep, Named, Property, Project, Reshape, DropAt, Unpivot, Union, Dedup, MapRows)
-"""Steps that hand a row on when they get it, or never."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,21 +89,23 @@ def _after(node: Node, before: list[dict[str, Bound]]) -> dict[str, Bound]:
     together = _largest(before)
     if not node.plain.df.isStreaming:
         return together
-    if isinstance(operator, Keep) and operator.verb == "withWatermark":
-        return _watermarked(node, str(operator.args[0]), together)
-    if isinstance(operator, Aggregate):
-        return _aggregated(node, operator, together)
-    if isinstance(operator, Join):
-        return _joined(node, operator, together, before)
-    if isinstance(operator, Ordered):
-        return _in_order(operator, together)
-    if isinstance(operator, Dedup) and not operator.within_watermark:
-        return _without(together, "`dropDuplicates` without a watermark remembers rows for ever")
-    if isinstance(operator, (Pivot, MapGroups, Through)):
-        return _without(together, f"`{operator.kind}` has no window")
-    if isinstance(operator, _AT_ONCE):
-        return together
-    return _without(together, f"for how long `{operator.kind}` keeps rows is not known")
+    facts = operator.facts
+    if facts.watermark is not None:
+        return _watermarked(node, facts.watermark.column, together)
+    match facts.keeps:
+        case AtOnce():
+            return together
+        case For(micros):
+            return _windowed(together, micros)
+        case UntilPassed(time):
+            return _until_passed(node, time, together)
+        case UntilMet(times):
+            return _until_met(node, times, together)
+        case WithTables():
+            return _with_tables(node, together, before)
+        case WithoutEnd(why):
+            unknown = f"for how long `{operator.kind}` keeps rows is not known"
+            return _without(together, why or unknown)
 
 
 def _watermarked(node: Node, column: str, before: dict[str, Bound]) -> dict[str, Bound]:
@@ -135,39 +124,31 @@ def _is_event_time(node: Node, column: str) -> bool:
     return source is not None and source.origin.event_time == column
 
 
-def _aggregated(node: Node, aggregate: Aggregate, before: dict[str, Bound]) -> dict[str, Bound]:
-    if aggregate.session is not None:
-        return _without(before, "a session window may grow without end")
-    if aggregate.clock is None:
-        return _without(before, f"`{aggregate.label}` has no window")
-    key = shown(aggregate.keys[aggregate.clock.key])
-    size = lead(node.inputs[0], key)
+def _until_passed(node: Node, time: str, before: dict[str, Bound]) -> dict[str, Bound]:
+    size = lead(node.inputs[0], time)
     if size is None:
-        return _unbounded(before, f"for how long `{key}` keeps rows cannot be read off the query")
+        return _unbounded(before, f"for how long `{time}` keeps rows cannot be read off the query")
     return _windowed(before, size)
 
 
-def _in_order(operator: Ordered, before: dict[str, Bound]) -> dict[str, Bound]:
-    size = operator.size_us
-    if size is None:
-        return _without(before, f"`{operator.name}` keeps rows until enough others have come")
-    return _windowed(before, size)
-
-
-def _joined(
-    node: Node, join: Join, together: dict[str, Bound], before: list[dict[str, Bound]]
+def _until_met(
+    node: Node, times: tuple[str | None, str | None], together: dict[str, Bound]
 ) -> dict[str, Bound]:
-    if join.times is not None:
-        ahead = [
-            None if name is None else lead(side, quote(name))
-            for name, side in zip(join.times, node.inputs, strict=True)
-        ]
-        width = between(node).width
-        if width is None or None in ahead:
-            return _unbounded(together, f"the join on `{join.label}` has no bounds in time")
-        most = width + max(each for each in ahead if each is not None)
-        return {name: _more(bound, most) for name, bound in together.items()}
-    # A stream with a table: rows of the table meet whatever comes.
+    ahead = [
+        None if name is None else lead(side, quote(name))
+        for name, side in zip(times, node.inputs, strict=True)
+    ]
+    width = between(node).width
+    if width is None or None in ahead:
+        why = f"the join on `{node.operator.label}` has no bounds in time"
+        return _unbounded(together, why)
+    most = width + max(each for each in ahead if each is not None)
+    return {name: _more(bound, most) for name, bound in together.items()}
+
+
+def _with_tables(
+    node: Node, together: dict[str, Bound], before: list[dict[str, Bound]]
+) -> dict[str, Bound]:
     static = [
         side for side, n in zip(before, node.inputs, strict=True) if not n.plain.df.isStreaming
     ]

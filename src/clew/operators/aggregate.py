@@ -23,6 +23,7 @@ from clew.operators.untouched import origin_of
 from clew.plan.algebra import Groups, Members
 from clew.plan.analysis import change, describe
 from clew.plan.columns import WATERMARK, at_hand, named, quote, real_name, refuse_nameless, sole
+from clew.plan.facts import Facts, Keeps, Rows, UntilPassed, WithoutEnd, stated
 from clew.plan.node import Annotated, Node
 from clew.plan.spans import span_column
 
@@ -103,6 +104,26 @@ class Aggregate:
         by = ", ".join(shown(key) for key in self.keys)
         what = ", ".join(shown(each) for each in self.aggregates)
         return f"{what} by {by}" if by else what
+
+    @property
+    def facts(self) -> Facts:
+        keeps: Keeps = WithoutEnd(f"`{self.label}` has no window")
+        if self.session is not None:
+            keeps = WithoutEnd("a session window may grow without end")
+        elif self.clock is not None:
+            keeps = UntilPassed(shown(self.keys[self.clock.key]))
+        has_groups = self.grouping == "groupBy" and len(self.keys) > 0
+        return stated(
+            Rows.GATHERED,
+            keeps,
+            closes=True,
+            evaluates=True,
+            aggregates=True,
+            of_nothing=not has_groups,
+            grows=self.session is not None,
+            # Without keys there is a row even of no rows at all, which belongs to no trial.
+            keeps_apart=has_groups,
+        )
 
     def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
         [source] = inputs
@@ -337,6 +358,11 @@ class Pivot:
     def label(self) -> str:
         what = ", ".join(shown(each) for each in self.aggregates)
         return f"{what} by {', '.join(self.key_names)} for each {self.column}"
+
+    @property
+    def facts(self) -> Facts:
+        keeps = WithoutEnd(f"`{self.kind}` has no window")
+        return stated(Rows.GATHERED, keeps, aggregates=True, of_nothing=not self.keys)
 
     def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
         [source] = inputs

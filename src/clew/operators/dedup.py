@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from clew.exceptions import ColumnError
 from clew.operators.groups import grouped
 from clew.plan.columns import ID_A, ID_B, WATERMARK, named, sole, spelling, user_columns
+from clew.plan.facts import AtOnce, Facts, Rows, WithoutEnd, stated
 from clew.plan.node import Annotated, Node
 
 if TYPE_CHECKING:
@@ -45,6 +46,22 @@ class Dedup:
     @property
     def label(self) -> str:
         return ", ".join(self.keys) if self.keys else "all columns"
+
+    @property
+    def facts(self) -> Facts:
+        rows = Rows.GATHERED if self.contributes == "all" else Rows.CHOSEN
+        for_ever = WithoutEnd("`dropDuplicates` without a watermark remembers rows for ever")
+        return stated(
+            rows,
+            AtOnce() if self.within_watermark else for_ever,
+            closes=True,
+            first_come=(
+                "`dropDuplicates` on a stream keeps the row that came first, which cannot be told "
+                "afterwards"
+            ),
+            rests_on_others=True,
+            keeps_apart=not self.within_watermark,
+        )
 
     def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
         [source] = inputs

@@ -21,6 +21,7 @@ from clew.operators.keep import shown
 from clew.plan.algebra import Groups, Members, left, right
 from clew.plan.analysis import change, describe
 from clew.plan.columns import ID_A, ID_B, WATERMARK, is_hidden, named, sole, spelling
+from clew.plan.facts import Facts, Keeps, Pairing, Rows, UntilMet, WithTables, stated
 from clew.plan.node import Annotated, Node
 
 if TYPE_CHECKING:
@@ -78,6 +79,23 @@ class Join:
         if isinstance(names, list) and all(isinstance(name, str) for name in names):
             return [str(name) for name in names]
         return None
+
+    @property
+    def facts(self) -> Facts:
+        of_streams, names = self.times is not None, self.names or []
+        keeps: Keeps = WithTables()
+        if self.times is not None:
+            keeps = UntilMet(self.times)
+        return stated(
+            # A row that has a match among the rows of a table stands for all of these.
+            Rows.GATHERED if self.how == "semi" and not of_streams else Rows.PAIRED,
+            keeps,
+            has_state=of_streams,
+            closes=of_streams,
+            rests_on_others=self.how not in ("inner", "cross"),
+            keeps_apart=self.how not in ("semi", "anti"),
+            pairing=Pairing(self.how, self.times, tuple(names), " ".join(names or [self.label])),
+        )
 
     def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
         first, second = inputs

@@ -13,6 +13,7 @@ from pyspark.sql import Column
 
 from clew.exceptions import BeyondRowError, GraphError
 from clew.plan.analysis import change, describe
+from clew.plan.facts import EACH, AtOnce, Facts, Rows, Watermark, stated
 from clew.plan.node import Node
 from clew.plan.sql import plain_symbols, printed
 
@@ -34,6 +35,16 @@ _VERBS = frozenset(
 
 _BEFORE_IDS = frozenset({"filter", "dropna", "withWatermark"})
 """Verbs that leave a source's hidden columns at hand, so that fewer rows need an id."""
+_CHOOSING = frozenset({"limit", "offset", "sample"})
+"""Verbs whose rows depend on what other rows there are, or on chance."""
+_APART = frozenset(
+    {
+        *("filter", "withWatermark", "alias", "orderBy", "sortWithinPartitions", "dropna", "hint"),
+        *("repartition", "repartitionByRange", "repartitionById", "coalesce"),
+    }
+)
+"""Verbs that do with each row as they would if there were no others."""
+_ROW_BY_ROW = replace(EACH, evaluates=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +73,17 @@ class Keep:
     @property
     def label(self) -> str:
         return ", ".join(shown(arg) for arg in self.args)
+
+    @property
+    def facts(self) -> Facts:
+        if self.verb == "withWatermark":
+            column, delay = map(str, self.args)
+            return replace(_ROW_BY_ROW, watermark=Watermark(column, delay))
+        if self.verb not in _CHOOSING:
+            return replace(_ROW_BY_ROW, keeps_apart=self.verb in _APART)
+        # Spark counts over all batches; a sample is drawn row by row.
+        counts = self.verb != "sample"
+        return stated(Rows.CHOSEN, AtOnce(), has_state=counts, repeats=False, evaluates=True)
 
     @property
     def goes_before_ids(self) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from clew.exceptions import GraphError
 from clew.plan.columns import is_hidden, sole
+from clew.plan.facts import EACH, Facts
 from clew.plan.node import Annotated, Node
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ class Named:
     time: str | None = None
     kind: ClassVar[str] = "named"
     exactness: ClassVar[Exactness] = "exact"
+    facts: ClassVar[Facts] = EACH
 
     @property
     def label(self) -> str:

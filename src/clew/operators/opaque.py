@@ -20,6 +20,7 @@ from clew.exceptions import ColumnError, OpaqueOperatorError
 from clew.operators.groups import grouped
 from clew.operators.keep import shown
 from clew.plan.columns import named, quote, refuse_reserved, user_columns
+from clew.plan.facts import AtOnce, Facts, Rows, WithoutEnd, stated
 from clew.plan.node import Annotated, Node
 
 if TYPE_CHECKING:
@@ -62,6 +63,10 @@ class MapRows:
     def label(self) -> str:
         return getattr(self.function, "__name__", "function")
 
+    @property
+    def facts(self) -> Facts:
+        return stated(Rows.EACH, AtOnce(), has_state=False)
+
     def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
         [source] = inputs
         users = [named(c) for c in user_columns(source.df)]
@@ -87,6 +92,11 @@ class MapGroups:
     def label(self) -> str:
         name = getattr(self.function, "__name__", "function")
         return f"{name} by {', '.join(shown(key) for key in self.keys)}"
+
+    @property
+    def facts(self) -> Facts:
+        keeps = WithoutEnd(f"`{self.kind}` has no window")
+        return stated(Rows.GATHERED, keeps, hands_over_groups=True)
 
     def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
         [source] = inputs

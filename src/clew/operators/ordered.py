@@ -48,6 +48,7 @@ from clew.plan.columns import (
     user_columns,
 )
 from clew.plan.equal import text_of
+from clew.plan.facts import Facts, For, Keeps, Rows, WithoutEnd, stated
 from clew.plan.node import Annotated, Node
 
 if TYPE_CHECKING:
@@ -128,6 +129,22 @@ class Ordered:
     def moment(self) -> str:
         """The column of a result that says which moment it is of."""
         return self.into if isinstance(self.machine, BoundedSort) else self.lanes[0].time
+
+    @property
+    def facts(self) -> Facts:
+        size = self.size_us
+        keeps: Keeps = WithoutEnd(f"`{self.name}` keeps rows until enough others have come")
+        if size is not None:
+            keeps = For(size)
+        # Which rows are in a window without a size depends on all that came before.
+        open_ended = size is None
+        return stated(
+            Rows.GATHERED,
+            keeps,
+            closes=True,
+            rests_on_others=open_ended,
+            rests_on_past=open_ended,
+        )
 
     def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
         schemas = [_users(each.df) for each in inputs]

@@ -8,7 +8,7 @@ refused.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark.sql import Column
@@ -29,6 +29,7 @@ from clew.plan.columns import (
     refuse_nameless,
     refuse_reserved,
 )
+from clew.plan.facts import EACH, Facts, Rows, WithoutEnd, stated
 from clew.plan.node import Annotated, Node
 from clew.plan.sql import printed, quiet
 
@@ -45,6 +46,9 @@ _RESHAPING = frozenset(
     ("withColumnRenamed", "withColumnsRenamed", "toDF", "to", "drop", "fillna", "replace")
 )
 _PROBE = "_clew_probe"
+
+
+_ROW_BY_ROW = replace(EACH, evaluates=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,14 @@ class Project:
         if self.partition is not None:
             return "window function"
         return "explode" if self.multiplies else self.verb
+
+    @property
+    def facts(self) -> Facts:
+        if self.partition is None:
+            return _ROW_BY_ROW
+        return stated(
+            Rows.GATHERED, WithoutEnd(), rests_on_others=True, evaluates=True, breaks_ties=True
+        )
 
     @property
     def label(self) -> str:
@@ -220,6 +232,7 @@ class Reshape:
     args: tuple[Any, ...]
     options: Mapping[str, Any]
     exactness: ClassVar[Exactness] = "exact"
+    facts: ClassVar[Facts] = EACH
 
     def __post_init__(self) -> None:
         """Refuse any other method of a frame: a verb may come from a store.
@@ -271,6 +284,7 @@ class DropAt:
     names: tuple[str, ...]
     kind: ClassVar[str] = "drop"
     exactness: ClassVar[Exactness] = "exact"
+    facts: ClassVar[Facts] = EACH
 
     @property
     def label(self) -> str:

@@ -9,6 +9,7 @@ from pyspark.sql import Column
 
 from clew.exceptions import PropertyError
 from clew.operators.keep import shown
+from clew.plan.facts import EACH, Facts
 from clew.plan.merge import Merge, merge_of
 from clew.plan.node import Annotated, Node
 
@@ -34,6 +35,7 @@ class Property:
     merge: Merge
     kind: ClassVar[str] = "property"
     exactness: ClassVar[Exactness] = "exact"
+    facts: ClassVar[Facts] = EACH
 
     @property
     def label(self) -> str:

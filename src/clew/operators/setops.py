@@ -17,6 +17,7 @@ from clew.exceptions import GraphError
 from clew.operators.dedup import Dedup
 from clew.plan.algebra import left, right
 from clew.plan.columns import is_hidden, named, sole, user_columns
+from clew.plan.facts import Facts, Rows, WithoutEnd, stated
 from clew.plan.node import Annotated, Node
 
 if TYPE_CHECKING:
@@ -50,6 +51,10 @@ class SetOperation:
     @property
     def kind(self) -> str:
         return self.verb
+
+    @property
+    def facts(self) -> Facts:
+        return stated(Rows.CHOSEN, WithoutEnd(), rests_on_others=True)
 
     def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
         # Columns of earlier frames are not columns of the result; nor are their hidden copies.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
+from clew.plan.facts import EACH, Facts
 from clew.plan.node import Annotated
 from clew.sources.identity import ClewIdentity, may_repeat
 
@@ -38,6 +39,7 @@ class Source:
     again: Again | str = "nothing is known of it"
     settings: Mapping[str, str] | None = field(default=None, compare=False)
     kind: ClassVar[str] = "source"
+    facts: ClassVar[Facts] = EACH
 
     @property
     def exactness(self) -> Exactness:

@@ -21,6 +21,7 @@ from clew.operators.groups import key_name
 from clew.operators.keep import shown
 from clew.plan.algebra import LATE, Members, Related
 from clew.plan.columns import named, quote, refuse_reserved, sole, user_columns
+from clew.plan.facts import Facts, Rows, WithoutEnd, stated
 from clew.plan.node import Annotated, Node
 
 if TYPE_CHECKING:
@@ -61,6 +62,13 @@ class Through:
     def label(self) -> str:
         how = "; ".join(shown(each) for each in self.ancestors)
         return f"{self.name} by {', '.join(self.keys)}, from rows where {how}"
+
+    @property
+    def facts(self) -> Facts:
+        keeps = WithoutEnd(f"`{self.kind}` has no window")
+        return stated(
+            Rows.GATHERED, keeps, rests_on_others=True, hands_over_groups=True, by_condition=True
+        )
 
     def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
         taken = [admitted(self._judged(each), None, capture) for each in inputs]

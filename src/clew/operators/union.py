@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from clew.plan.columns import arranged
+from clew.plan.facts import EACH, Facts
 from clew.plan.node import Annotated, Node
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ class Union:
     allow_missing: bool = False
     kind: ClassVar[str] = "union"
     exactness: ClassVar[Exactness] = "exact"
+    facts: ClassVar[Facts] = EACH
 
     @property
     def label(self) -> str:

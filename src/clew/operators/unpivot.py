@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from clew.operators.keep import shown
 from clew.plan.columns import is_hidden, named, quote, spelling, user_columns
+from clew.plan.facts import EACH, Facts
 from clew.plan.node import Annotated, Node
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ class Unpivot:
     value: str
     kind: ClassVar[str] = "unpivot"
     exactness: ClassVar[Exactness] = "exact"
+    facts: ClassVar[Facts] = EACH
 
     @property
     def label(self) -> str:

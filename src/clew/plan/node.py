@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from clew.model import Exactness
     from clew.plan.algebra import Annotation, Capture, Move
+    from clew.plan.facts import Facts
     from clew.plan.mask import Mask
     from clew.plan.secret import Secret
 
@@ -79,6 +80,10 @@ class Operator(Protocol):
     @property
     def exactness(self) -> Exactness:
         """How well the step's rows can be followed."""
+
+    @property
+    def facts(self) -> Facts:
+        """What becomes of rows, how long they are kept, and what the step rests on."""
 
     def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
         """Apply the step to rows and, through the capture's moves, to their annotations."""

@@ -15,7 +15,6 @@ from clew.again.describe import check_name, describe_streams
 from clew.again.replay import replay_all
 from clew.capture.kinds import SETS
 from clew.exceptions import CaptureRefusedError
-from clew.operators.join import Join
 from clew.plan.node import with_secret
 from clew.run.sink import NoSink
 from clew.run.split import BatchJob
@@ -46,8 +45,8 @@ def recover(
     """
     choose(node, "intervals")
     for each in node.walk():
-        join = each.operator
-        if isinstance(join, Join) and join.times is not None and join.how != "inner":
+        pairing = each.operator.facts.pairing
+        if pairing is not None and pairing.waits and pairing.drops_partners:
             why = "when an outer join of streams emits a row without a partner is not known"
             raise CaptureRefusedError("off", why)
     check_name(node, name)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from clew.model import Exactness
     from clew.plan.algebra import Capture
+    from clew.plan.made import Made
     from clew.plan.node import Annotated
 
 
@@ -38,6 +39,9 @@ class Unstated:
     kind: ClassVar[str] = "step"
     label: ClassVar[str] = "anything"
     exactness: ClassVar[Exactness] = "exact"
+
+    def made_of(self, node: Node, column: str) -> tuple[Made, ...]:
+        return ()
 
     def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
         return inputs[0]
@@ -82,6 +86,7 @@ def test_each_fact_has_a_careful_default() -> None:
         "rows": Rows.UNKNOWN,
         "keeps": WithoutEnd(),
         "has_state": True,
+        "every": False,
         "closes": False,
         "repeats": False,
         "first_come": "which of its rows come first is not known",
@@ -111,7 +116,7 @@ def test_how_long_rows_are_kept_is_read_off_the_step(
 
     assert marked.filter("kwh > 0").node.operator.facts.keeps == AtOnce()
     assert marked.groupBy(window).count().node.operator.facts.keeps == UntilPassed(
-        "window(ts, '2 minutes', '2 minutes', '0 second')"
+        "window(ts, '2 minutes', '2 minutes', '0 second')", "window"
     )
     assert marked.groupBy("meter").count().node.operator.facts.keeps == WithoutEnd(
         "`count(1) AS count by meter` has no window"
@@ -123,6 +128,6 @@ def test_how_long_rows_are_kept_is_read_off_the_step(
     in_order = clew.trace(spark.sql("SELECT 'm' AS meter, now() AS ts"), "rows").inOrder(
         "meter", time="ts"
     )
-    assert in_order.timeWindow("90 seconds").node.operator.facts.keeps == For(90_000_000)
+    assert in_order.timeWindow("90 seconds").node.operator.facts.keeps == For(90_000_000, "ts")
     too_few = "`countWindow` keeps rows until enough others have come"
     assert in_order.countWindow(3).node.operator.facts.keeps == WithoutEnd(too_few)

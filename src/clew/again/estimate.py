@@ -241,9 +241,9 @@ def _kept_seconds(node: Node) -> Iterator[float]:
     for each in node.walk():
         micros: int | None = None
         match each.operator.facts.keeps:
-            case UntilPassed(time):
+            case UntilPassed(time, _):
                 micros = lead(each.inputs[0], time)
-            case For(size):
+            case For(size, _):
                 micros = size
             case UntilMet():
                 micros = between(each).width

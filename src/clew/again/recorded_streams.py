@@ -14,10 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from clew.again.choose import choose
 from clew.again.moments import holds_moment
 from clew.exceptions import AssertionsRefusedError, CaptureRefusedError, WriterError
-from clew.operators.keep import Keep
 from clew.operators.named import Named
-from clew.operators.project import DropAt, Project, Reshape
-from clew.operators.property import Property
 from clew.operators.source import Source
 from clew.operators.untouched import hands_on
 from clew.plan.columns import quote
@@ -30,22 +27,6 @@ if TYPE_CHECKING:
 
 Content = Literal["first", "all"]
 """Of which streams the content is kept beside the keys: of the sources only, or of all."""
-
-_SAME_ROWS = (
-    "withWatermark",
-    "alias",
-    "hint",
-    "repartition",
-    "repartitionByRange",
-    "repartitionById",
-    "coalesce",
-    "orderBy",
-    "sortWithinPartitions",
-    "observe",
-    "persist",
-    "cache",
-)
-_RENAMES = ("withColumnRenamed", "withColumnsRenamed", "toDF")
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,27 +184,12 @@ def _same_as(
 
 
 def _hands_on_all(node: Node, own: Time | None, before: Time | None) -> bool:
-    operator = node.operator
-    if isinstance(operator, (Named, Property)):
+    """Tell whether each row comes out of a step as one row with the same time."""
+    if not node.operator.facts.every:
+        return False
+    if own is None or before is None:
         return own == before
-    if isinstance(operator, Keep):
-        return operator.verb in _SAME_ROWS and own == before
-    if isinstance(operator, Project):
-        if operator.multiplies or operator.partition is not None:
-            return False
-        return own == before and (own is None or hands_on(operator, own.column))
-    if isinstance(operator, Reshape):
-        return _reshaped(node, operator, own, before)
-    return isinstance(operator, DropAt) and own == before
-
-
-def _reshaped(node: Node, operator: Reshape, own: Time | None, before: Time | None) -> bool:
-    if operator.verb in _RENAMES and own is not None and before is not None:
-        at = node.columns.index(own.column)
-        same = node.inputs[0].columns[at] == before.column
-        return same and own.is_window == before.is_window
-    # `fillna` and `replace` may change a time.
-    return own == before and (own is None or operator.verb == "drop")
+    return own.is_window == before.is_window and hands_on(node, own.column) == before.column
 
 
 def _check_columns(stream: Recorded) -> None:

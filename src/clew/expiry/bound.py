@@ -20,10 +20,9 @@ from typing import TYPE_CHECKING, Any
 from clew.expiry.between import between
 from clew.expiry.lead import lead
 from clew.operators.source import Source
-from clew.operators.union import Union, both
 from clew.operators.untouched import origin_of
 from clew.plan.columns import quote
-from clew.plan.facts import AtOnce, For, UntilMet, UntilPassed, WithoutEnd, WithTables
+from clew.plan.facts import AtOnce, For, Rows, UntilMet, UntilPassed, WithoutEnd, WithTables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -95,9 +94,9 @@ def _after(node: Node, before: list[dict[str, Bound]]) -> dict[str, Bound]:
     match facts.keeps:
         case AtOnce():
             return together
-        case For(micros):
+        case For(micros, _):
             return _windowed(together, micros)
-        case UntilPassed(time):
+        case UntilPassed(time, _):
             return _until_passed(node, time, together)
         case UntilMet(times):
             return _until_met(node, times, together)
@@ -118,10 +117,11 @@ def _is_event_time(node: Node, column: str) -> bool:
     """Tell whether a column is the event time of every source whose rows are in a frame."""
     if column not in node.columns:
         return False  # written in another case than the column, or gone
-    if isinstance(node.operator, Union):
-        return all(_is_event_time(side, name) for side, name in both(node, column))
-    source = origin_of(node, column)
-    return source is not None and source.origin.event_time == column
+    if len(node.inputs) > 1 and node.operator.facts.rows is Rows.EACH:
+        sides = node.operator.made_of(node, column)
+        return bool(sides) and all(_is_event_time(node.inputs[e.side], e.text) for e in sides)
+    found = origin_of(node, column)
+    return found is not None and found[0].origin.event_time == found[1]
 
 
 def _until_passed(node: Node, time: str, before: dict[str, Bound]) -> dict[str, Bound]:

@@ -24,6 +24,7 @@ from clew.plan.algebra import Groups, Members
 from clew.plan.analysis import change, describe
 from clew.plan.columns import WATERMARK, at_hand, named, quote, real_name, refuse_nameless, sole
 from clew.plan.facts import Facts, Keeps, Rows, UntilPassed, WithoutEnd, stated
+from clew.plan.made import expression, split
 from clew.plan.node import Annotated, Node
 from clew.plan.spans import span_column
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     from clew.model import Exactness
     from clew.plan.algebra import Admission, Capture, Typed
+    from clew.plan.made import Made
 
 Grouping = Literal["groupBy", "rollup", "cube"]
 _LEVEL = "_clew_level"
@@ -111,7 +113,8 @@ class Aggregate:
         if self.session is not None:
             keeps = WithoutEnd("a session window may grow without end")
         elif self.clock is not None:
-            keeps = UntilPassed(shown(self.keys[self.clock.key]))
+            key = self.clock.key
+            keeps = UntilPassed(shown(self.keys[key]), self.key_names[key])
         has_groups = self.grouping == "groupBy" and len(self.keys) > 0
         return stated(
             Rows.GATHERED,
@@ -124,6 +127,12 @@ class Aggregate:
             # Without keys there is a row even of no rows at all, which belongs to no trial.
             keeps_apart=has_groups,
         )
+
+    def made_of(self, node: Node, column: str) -> tuple[Made, ...]:
+        if column not in self.key_names:
+            return ()
+        key, _ = split(shown(self.keys[self.key_names.index(column)]))
+        return (expression(node.inputs[0], key),)
 
     def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
         [source] = inputs
@@ -329,8 +338,8 @@ def _within(node: Node, keys: Sequence[Column | str]) -> int | None:
     if found is None:
         return None
     position, time = found
-    source = origin_of(node, time)
-    return position if source is not None and span_column(source.origin) == time else None
+    origin = origin_of(node, time) if time in node.columns else None
+    return position if origin is not None and span_column(origin[0].origin) == origin[1] else None
 
 
 def _clock(keys: Sequence[T.StructField]) -> Clock | None:
@@ -363,6 +372,9 @@ class Pivot:
     def facts(self) -> Facts:
         keeps = WithoutEnd(f"`{self.kind}` has no window")
         return stated(Rows.GATHERED, keeps, aggregates=True, of_nothing=not self.keys)
+
+    def made_of(self, node: Node, column: str) -> tuple[Made, ...]:
+        return ()
 
     def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
         [source] = inputs

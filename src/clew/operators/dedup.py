@@ -18,6 +18,7 @@ from clew.exceptions import ColumnError
 from clew.operators.groups import grouped
 from clew.plan.columns import ID_A, ID_B, WATERMARK, named, sole, spelling, user_columns
 from clew.plan.facts import AtOnce, Facts, Rows, WithoutEnd, stated
+from clew.plan.made import same
 from clew.plan.node import Annotated, Node
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from clew.model import Exactness
     from clew.plan.algebra import Capture
+    from clew.plan.made import Made
 
 Contributes = Literal["kept", "all"]
 _RANK = "_clew_rank"
@@ -62,6 +64,9 @@ class Dedup:
             rests_on_others=True,
             keeps_apart=not self.within_watermark,
         )
+
+    def made_of(self, node: Node, column: str) -> tuple[Made, ...]:
+        return same(node, column)
 
     def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
         [source] = inputs

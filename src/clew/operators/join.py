@@ -22,6 +22,7 @@ from clew.plan.algebra import Groups, Members, left, right
 from clew.plan.analysis import change, describe
 from clew.plan.columns import ID_A, ID_B, WATERMARK, is_hidden, named, sole, spelling
 from clew.plan.facts import Facts, Keeps, Pairing, Rows, UntilMet, WithTables, stated
+from clew.plan.made import Made
 from clew.plan.node import Annotated, Node
 
 if TYPE_CHECKING:
@@ -96,6 +97,10 @@ class Join:
             keeps_apart=self.how not in ("semi", "anti"),
             pairing=Pairing(self.how, self.times, tuple(names), " ".join(names or [self.label])),
         )
+
+    def made_of(self, node: Node, column: str) -> tuple[Made, ...]:
+        sides = enumerate(node.inputs)
+        return tuple(Made(number, column) for number, side in sides if column in side.columns)
 
     def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
         first, second = inputs

@@ -14,6 +14,7 @@ from pyspark.sql import Column
 from clew.exceptions import BeyondRowError, GraphError
 from clew.plan.analysis import change, describe
 from clew.plan.facts import EACH, AtOnce, Facts, Rows, Watermark, stated
+from clew.plan.made import same
 from clew.plan.node import Node
 from clew.plan.sql import plain_symbols, printed
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from clew.model import Exactness
     from clew.plan.algebra import Capture
+    from clew.plan.made import Made
     from clew.plan.node import Annotated
 
 
@@ -37,6 +39,7 @@ _BEFORE_IDS = frozenset({"filter", "dropna", "withWatermark"})
 """Verbs that leave a source's hidden columns at hand, so that fewer rows need an id."""
 _CHOOSING = frozenset({"limit", "offset", "sample"})
 """Verbs whose rows depend on what other rows there are, or on chance."""
+_DROPPING = frozenset({"filter", "dropna"})
 _APART = frozenset(
     {
         *("filter", "withWatermark", "alias", "orderBy", "sortWithinPartitions", "dropna", "hint"),
@@ -78,9 +81,10 @@ class Keep:
     def facts(self) -> Facts:
         if self.verb == "withWatermark":
             column, delay = map(str, self.args)
-            return replace(_ROW_BY_ROW, watermark=Watermark(column, delay))
+            return replace(_ROW_BY_ROW, every=True, watermark=Watermark(column, delay))
         if self.verb not in _CHOOSING:
-            return replace(_ROW_BY_ROW, keeps_apart=self.verb in _APART)
+            every = self.verb not in _DROPPING
+            return replace(_ROW_BY_ROW, every=every, keeps_apart=self.verb in _APART)
         # Spark counts over all batches; a sample is drawn row by row.
         counts = self.verb != "sample"
         return stated(Rows.CHOSEN, AtOnce(), has_state=counts, repeats=False, evaluates=True)
@@ -89,6 +93,9 @@ class Keep:
     def goes_before_ids(self) -> bool:
         """Whether rows may get the ids of their source behind the step."""
         return self.verb in _BEFORE_IDS
+
+    def made_of(self, node: Node, column: str) -> tuple[Made, ...]:
+        return same(node, column)
 
     def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
         [source] = inputs

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from clew.exceptions import GraphError
 from clew.plan.columns import is_hidden, sole
-from clew.plan.facts import EACH, Facts
+from clew.plan.facts import ONE_FOR_ONE, Facts
+from clew.plan.made import same
 from clew.plan.node import Annotated, Node
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from clew.model import Exactness
     from clew.plan.algebra import Capture
+    from clew.plan.made import Made
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +27,14 @@ class Named:
     time: str | None = None
     kind: ClassVar[str] = "named"
     exactness: ClassVar[Exactness] = "exact"
-    facts: ClassVar[Facts] = EACH
+    facts: ClassVar[Facts] = ONE_FOR_ONE
 
     @property
     def label(self) -> str:
         return self.name
+
+    def made_of(self, node: Node, column: str) -> tuple[Made, ...]:
+        return same(node, column)
 
     def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
         [source] = inputs

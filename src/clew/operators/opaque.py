@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from clew.model import Exactness
     from clew.plan.algebra import Capture, Typed
+    from clew.plan.made import Made
 
 CLEW_ID = "clew_id"
 _PACKED = "_clew_packed"
@@ -67,6 +68,9 @@ class MapRows:
     def facts(self) -> Facts:
         return stated(Rows.EACH, AtOnce(), has_state=False)
 
+    def made_of(self, node: Node, column: str) -> tuple[Made, ...]:
+        return ()
+
     def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
         [source] = inputs
         users = [named(c) for c in user_columns(source.df)]
@@ -97,6 +101,9 @@ class MapGroups:
     def facts(self) -> Facts:
         keeps = WithoutEnd(f"`{self.kind}` has no window")
         return stated(Rows.GATHERED, keeps, hands_over_groups=True)
+
+    def made_of(self, node: Node, column: str) -> tuple[Made, ...]:
+        return ()
 
     def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
         [source] = inputs

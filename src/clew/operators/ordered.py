@@ -49,6 +49,7 @@ from clew.plan.columns import (
 )
 from clew.plan.equal import text_of
 from clew.plan.facts import Facts, For, Keeps, Rows, WithoutEnd, stated
+from clew.plan.made import Made
 from clew.plan.node import Annotated, Node
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ class Ordered:
         size = self.size_us
         keeps: Keeps = WithoutEnd(f"`{self.name}` keeps rows until enough others have come")
         if size is not None:
-            keeps = For(size)
+            keeps = For(size, self.moment)
         # Which rows are in a window without a size depends on all that came before.
         open_ended = size is None
         return stated(
@@ -145,6 +146,11 @@ class Ordered:
             rests_on_others=open_ended,
             rests_on_past=open_ended,
         )
+
+    def made_of(self, node: Node, column: str) -> tuple[Made, ...]:
+        if column != self.moment:
+            return ()
+        return tuple(Made(side, lane.time) for side, lane in enumerate(self.lanes))
 
     def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
         schemas = [_users(each.df) for each in inputs]

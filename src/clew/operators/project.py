@@ -29,7 +29,8 @@ from clew.plan.columns import (
     refuse_nameless,
     refuse_reserved,
 )
-from clew.plan.facts import EACH, Facts, Rows, WithoutEnd, stated
+from clew.plan.facts import EACH, ONE_FOR_ONE, Facts, Rows, WithoutEnd, stated
+from clew.plan.made import Made, expression, one_of, same, split
 from clew.plan.node import Annotated, Node
 from clew.plan.sql import printed, quiet
 
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 _RESHAPING = frozenset(
     ("withColumnRenamed", "withColumnsRenamed", "toDF", "to", "drop", "fillna", "replace")
 )
+_RENAMING = frozenset(("withColumnRenamed", "withColumnsRenamed", "toDF"))
+_LEFT_ALONE = (T.TimestampType, T.TimestampNTZType, T.StructType)
 _PROBE = "_clew_probe"
 
 
@@ -78,7 +81,7 @@ class Project:
     @property
     def facts(self) -> Facts:
         if self.partition is None:
-            return _ROW_BY_ROW
+            return replace(_ROW_BY_ROW, every=not self.multiplies)
         return stated(
             Rows.GATHERED, WithoutEnd(), rests_on_others=True, evaluates=True, breaks_ties=True
         )
@@ -96,6 +99,14 @@ class Project:
     @property
     def exactness(self) -> Exactness:
         return "exact" if self.partition is None else "superset"
+
+    def made_of(self, node: Node, column: str) -> tuple[Made, ...]:
+        [before] = node.inputs
+        if not isinstance(self.columns, dict):
+            return one_of(before, [shown(each) for each in self.columns], column)
+        changed = {name.lower(): shown(each) for name, each in self.columns.items()}
+        text = changed.get(column.lower())
+        return same(node, column) if text is None else (expression(before, split(text)[0]),)
 
     def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
         [source] = inputs
@@ -232,7 +243,7 @@ class Reshape:
     args: tuple[Any, ...]
     options: Mapping[str, Any]
     exactness: ClassVar[Exactness] = "exact"
-    facts: ClassVar[Facts] = EACH
+    facts: ClassVar[Facts] = ONE_FOR_ONE
 
     def __post_init__(self) -> None:
         """Refuse any other method of a frame: a verb may come from a store.
@@ -252,6 +263,14 @@ class Reshape:
     def label(self) -> str:
         return ", ".join(shown(arg) for arg in self.args)
 
+    def made_of(self, node: Node, column: str) -> tuple[Made, ...]:
+        [before] = node.inputs
+        if self.verb in _RENAMING:
+            return (Made(0, before.columns[node.columns.index(column)]),)
+        if self.verb != "drop" and not _is_left_alone(node, column):
+            return ()
+        return same(node, column)
+
     def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
         [source] = inputs
         if self.verb == "toDF":
@@ -262,6 +281,15 @@ class Reshape:
         else:
             out = getattr(source.df, self.verb)(*self.args, **self.options)
         return source.with_df(out)
+
+
+def _is_left_alone(node: Node, column: str) -> bool:
+    """Tell whether a column has a type that `fillna` and `replace` do not know, before and after.
+
+    `to` gives a column of the same type back as it was.
+    """
+    kinds = [f.dataType for each in (node, *node.inputs) for f in each.schema if f.name == column]
+    return len(kinds) == 2 and kinds[0] == kinds[1] and isinstance(kinds[0], _LEFT_ALONE)
 
 
 def reshape(node: Node, verb: str, *args: object, **options: object) -> Node:
@@ -284,11 +312,14 @@ class DropAt:
     names: tuple[str, ...]
     kind: ClassVar[str] = "drop"
     exactness: ClassVar[Exactness] = "exact"
-    facts: ClassVar[Facts] = EACH
+    facts: ClassVar[Facts] = ONE_FOR_ONE
 
     @property
     def label(self) -> str:
         return ", ".join(self.names)
+
+    def made_of(self, node: Node, column: str) -> tuple[Made, ...]:
+        return same(node, column)
 
     def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
         [source] = inputs

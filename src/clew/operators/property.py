@@ -9,7 +9,8 @@ from pyspark.sql import Column
 
 from clew.exceptions import PropertyError
 from clew.operators.keep import shown
-from clew.plan.facts import EACH, Facts
+from clew.plan.facts import ONE_FOR_ONE, Facts
+from clew.plan.made import same
 from clew.plan.merge import Merge, merge_of
 from clew.plan.node import Annotated, Node
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from clew.model import Exactness
     from clew.plan.algebra import Capture
+    from clew.plan.made import Made
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +37,15 @@ class Property:
     merge: Merge
     kind: ClassVar[str] = "property"
     exactness: ClassVar[Exactness] = "exact"
-    facts: ClassVar[Facts] = EACH
+    facts: ClassVar[Facts] = ONE_FOR_ONE
 
     @property
     def label(self) -> str:
         value = f" = {shown(self.value)}" if isinstance(self.value, Column) else ""
         return f"{self.name}{value}, merged by {self.merge.name}"
+
+    def made_of(self, node: Node, column: str) -> tuple[Made, ...]:
+        return same(node, column)
 
     def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
         [source] = inputs

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from clew.model import Exactness
     from clew.plan.algebra import Capture
+    from clew.plan.made import Made
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,9 @@ class SetOperation:
     @property
     def facts(self) -> Facts:
         return stated(Rows.CHOSEN, WithoutEnd(), rests_on_others=True)
+
+    def made_of(self, node: Node, column: str) -> tuple[Made, ...]:
+        return ()
 
     def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
         # Columns of earlier frames are not columns of the result; nor are their hidden copies.

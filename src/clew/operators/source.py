@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from clew.model import Exactness
     from clew.plan.algebra import Capture, Origin
+    from clew.plan.made import Made
+    from clew.plan.node import Node
     from clew.sources.reread import Again
 
 
@@ -52,6 +54,9 @@ class Source:
     @property
     def label(self) -> str:
         return self.origin.name
+
+    def made_of(self, node: Node, column: str) -> tuple[Made, ...]:
+        return ()
 
     def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
         move = capture.at_source(self.origin)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from clew.model import Exactness
     from clew.plan.algebra import Capture, Typed
+    from clew.plan.made import Made
 
 
 Late = Literal["refuse", "kept"]
@@ -69,6 +70,9 @@ class Through:
         return stated(
             Rows.GATHERED, keeps, rests_on_others=True, hands_over_groups=True, by_condition=True
         )
+
+    def made_of(self, node: Node, column: str) -> tuple[Made, ...]:
+        return ()
 
     def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
         taken = [admitted(self._judged(each), None, capture) for each in inputs]

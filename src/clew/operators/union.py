@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from clew.plan.columns import arranged
 from clew.plan.facts import EACH, Facts
+from clew.plan.made import Made, find
 from clew.plan.node import Annotated, Node
 
 if TYPE_CHECKING:
@@ -30,6 +31,15 @@ class Union:
     def label(self) -> str:
         return "by name" if self.by_name else "by position"
 
+    def made_of(self, node: Node, column: str) -> tuple[Made, ...]:
+        if self.by_name:
+            names = [find(side, column) for side in node.inputs]
+        else:
+            at = node.columns.index(column)
+            names = [side.columns[at] for side in node.inputs]
+        found = [Made(side, name) for side, name in enumerate(names) if name is not None]
+        return tuple(found) if len(found) == len(node.inputs) else ()
+
     def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
         first, second = inputs
         one, other = capture.either(first.annotation, second.annotation)
@@ -51,14 +61,6 @@ def union(first: Node, second: Node) -> Node:
 def union_by_name(first: Node, second: Node, *, allow_missing: bool) -> Node:
     """Add a union by name."""
     return _checked(Node(Union(by_name=True, allow_missing=allow_missing), (first, second)))
-
-
-def both(node: Node, column: str) -> list[tuple[Node, str]]:
-    """Say what a column of a union is called in each of its inputs."""
-    assert isinstance(node.operator, Union)
-    at = node.columns.index(column)
-    by_name = node.operator.by_name
-    return [(side, column if by_name else side.columns[at]) for side in node.inputs]
 
 
 def _checked(node: Node) -> Node:

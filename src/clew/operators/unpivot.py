@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from clew.operators.keep import shown
 from clew.plan.columns import is_hidden, named, quote, spelling, user_columns
 from clew.plan.facts import EACH, Facts
+from clew.plan.made import one_of
 from clew.plan.node import Annotated, Node
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from clew.model import Exactness
     from clew.plan.algebra import Capture
+    from clew.plan.made import Made
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,9 @@ class Unpivot:
     @property
     def label(self) -> str:
         return f"by {', '.join(shown(i) for i in self.ids)}"
+
+    def made_of(self, node: Node, column: str) -> tuple[Made, ...]:
+        return one_of(node.inputs[0], [shown(each) for each in self.ids], column)
 
     def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
         [source] = inputs

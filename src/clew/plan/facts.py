@@ -8,7 +8,7 @@ say is taken as the worst: it keeps rows for ever, chooses anew each time, and r
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -38,16 +38,24 @@ class UntilPassed:
 
     Attributes:
         time: The time, or the window, over the columns of the input, as Spark writes it.
+        column: The column that holds it afterwards.
     """
 
     time: str
+    column: str
 
 
 @dataclass(frozen=True, slots=True)
 class For:
-    """A row is kept until the watermark is so far beyond it, and refused from then on."""
+    """A row is kept until the watermark is so far beyond it, and refused from then on.
+
+    Attributes:
+        micros: How far.
+        column: The column that holds the moment of a result.
+    """
 
     micros: int
+    column: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +131,7 @@ class Facts:
         rows: What becomes of rows.
         keeps: For how long a step of a stream keeps a row.
         has_state: A step of a stream knows in a batch what came in those before.
+        every: Each row comes out again, as one row.
         closes: With state, it waits for the watermark to pass rows, and drops those that are late.
         repeats: The same rows give the same rows once more.
         first_come: Why rows of a stream that are computed again may be others, if arrival decides.
@@ -143,6 +152,7 @@ class Facts:
     rows: Rows = Rows.UNKNOWN
     keeps: Keeps = WithoutEnd()
     has_state: bool = True
+    every: bool = False
     closes: bool = False
     repeats: bool = False
     first_come: str | None = "which of its rows come first is not known"
@@ -183,3 +193,6 @@ def stated(rows: Rows, keeps: Keeps, **facts: Any) -> Facts:
 
 EACH = stated(Rows.EACH, AtOnce(), has_state=False, keeps_apart=True)
 """A step that looks at each row by itself, and at nothing else."""
+
+ONE_FOR_ONE = replace(EACH, every=True)
+"""One that hands on each row, as one."""

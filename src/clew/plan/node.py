@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from clew.model import Exactness
     from clew.plan.algebra import Annotation, Capture, Move
     from clew.plan.facts import Facts
+    from clew.plan.made import Made
     from clew.plan.mask import Mask
     from clew.plan.secret import Secret
 
@@ -84,6 +85,9 @@ class Operator(Protocol):
     @property
     def facts(self) -> Facts:
         """What becomes of rows, how long they are kept, and what the step rests on."""
+
+    def made_of(self, node: Node, column: str) -> tuple[Made, ...]:
+        """Say what a column is made of, for rows from each input; nothing if that is not known."""
 
     def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
         """Apply the step to rows and, through the capture's moves, to their annotations."""

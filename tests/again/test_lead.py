@@ -107,6 +107,49 @@ def test_a_window_that_was_computed_before_counts_with_its_size(stream: DataFram
     assert not any(each["readings"].by_arrival for each in found.values())
 
 
+def hourly(frame: Frame, time: str = "ts") -> Frame:
+    return frame.withWatermark(time, "5 seconds").groupBy(F.window(time, "1 hour")).count()
+
+
+THE_EVENT_TIME: dict[str, Callable[[Frame], Frame]] = {
+    "renamed": lambda f: hourly(f.withColumnRenamed("ts", "at"), "at"),
+    "all renamed": lambda f: hourly(f.toDF("r", "at", "m", "k"), "at"),
+    "selected by another name": lambda f: hourly(f.select("kwh", F.col("ts").alias("at")), "at"),
+    "beside what is dropped": lambda f: hourly(f.drop("kwh")),
+    "behind a star": lambda f: hourly(f.select("*", F.lit(1).alias("one"))),
+    "beside what is filled": lambda f: hourly(f.fillna(0).replace(1, 2)),
+    "exploded": lambda f: hourly(f.select("ts", F.explode(F.array("kwh")).alias("k"))),
+    "taken as a column of the frame": lambda f: hourly(f.select(f["ts"], "meter")),
+}
+
+
+def test_the_event_time_is_followed_by_whatever_name(stream: DataFrame) -> None:
+    traced = clew.trace(stream, "readings", event_time="ts")
+    found = {name: bounds(query(traced).node) for name, query in THE_EVENT_TIME.items()}
+
+    assert {
+        name: (b["readings"].micros, b["readings"].clock) for name, b in found.items()
+    } == dict.fromkeys(THE_EVENT_TIME, (HOUR, ""))
+
+
+NOT_THE_EVENT_TIME: dict[str, Callable[[Frame], Frame]] = {
+    "moved": lambda f: hourly(f.withColumn("ts", F.expr("ts + interval 1 day"))),
+    "cut off": lambda f: hourly(f.withColumn("at", F.date_trunc("day", "ts")), "at"),
+    "written and parsed": lambda f: hourly(
+        f.select(F.to_timestamp(F.date_format("ts", "HH:mm"), "HH:mm").alias("ts"))
+    ),
+}
+
+
+def test_what_may_be_another_time_is_not_the_event_time(stream: DataFrame) -> None:
+    traced = clew.trace(stream, "readings", event_time="ts")
+
+    for name, query in NOT_THE_EVENT_TIME.items():
+        bound = bounds(query(traced).node)["readings"]
+        assert bound.micros is None, name
+        assert "is not the source's event time" in bound.why[-1], name
+
+
 NOT_READ: dict[str, tuple[Callable[[Frame], Frame], str]] = {
     "inside a struct": (
         lambda f: (

@@ -68,7 +68,10 @@ def one_of(before: Node, texts: Iterable[str], column: str) -> tuple[Made, ...]:
 
 def expression(before: Node, text: str) -> Made:
     """Say that a column is made by an expression, which may be the name of a column."""
+    taken = referenced(before, text)
     column = find(before, bare(text))
+    if taken is not None and taken[0] is before:
+        column = taken[1]
     return Made(0, text, is_same=False) if column is None else Made(0, column)
 
 

@@ -18,8 +18,12 @@ from clew.operators.source import Source
 from clew.plan.columns import is_hidden
 from clew.sources.identity import KEPT_A, KEPT_B
 from clew.testing import keyed
-from properties.pipelines import build, random_data, random_spec, read_frames, write_data
-from properties.reference import explain, run_batch
+from properties.agreement import explain
+from properties.batch_model import run_batch
+from properties.building import build
+from properties.random_rows import random_data
+from properties.random_specs import random_spec
+from properties.row_files import read_frames, write_data
 from properties.test_reference_model import session
 
 if TYPE_CHECKING:

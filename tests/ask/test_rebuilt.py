@@ -24,7 +24,10 @@ from clew.exceptions import OtherVersionError, ReplayError
 from clew.testing import read_batches, run_stream, write_batches
 from clew.workloads import linear_road, smart_grid, write_files
 from frames import READINGS, READINGS_DDL, at, scattered
-from properties.pipelines import build, random_data, random_spec, read_frames, write_data
+from properties.building import build
+from properties.random_rows import random_data
+from properties.random_specs import random_spec
+from properties.row_files import read_frames, write_data
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

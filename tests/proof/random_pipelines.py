@@ -19,17 +19,15 @@ from clew.testing import (
 )
 from proof.captures import lazy_outcomes, refusal
 from proof.case import Outcome, Setting, check, frozen
-from properties.pipelines import (
-    Join,
-    build,
-    is_settled,
-    random_data,
-    random_spec,
-    read_frames,
-    walk,
-    write_data,
-)
-from properties.reference import explain, run_batch, run_stream
+from properties.agreement import explain
+from properties.batch_model import run_batch
+from properties.building import build
+from properties.freedom import is_settled
+from properties.operator_tree import Join, walk
+from properties.random_rows import random_data
+from properties.random_specs import random_spec
+from properties.row_files import read_frames, write_data
+from properties.stream_model import run_stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -16,7 +16,10 @@ from clew.frame.frame import TracedFrame
 from clew.plan.node import interpret
 from clew.testing import keyed, make_alike
 from proof.case import Outcome, Setting, check, difference, frozen
-from properties.pipelines import build, random_data, random_spec, read_frames, write_data
+from properties.building import build
+from properties.random_rows import random_data
+from properties.random_specs import random_spec
+from properties.row_files import read_frames, write_data
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,56 +18,39 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 
-from properties.pipelines import (
-    BASE,
-    SECOND,
+from properties.agreement import agree, explain
+from properties.batch_model import run_batch
+from properties.building import build
+from properties.expressions import Expr, col, compare
+from properties.model_rows import Model, ModelRow, Prov, World
+from properties.operator_tree import (
     Agg,
     Aggregate,
-    Batches,
     Distinct,
     Drop,
     DropDuplicates,
     Explode,
-    Expr,
     Filter,
-    How,
     Join,
     Node,
     OrderLimit,
     Read,
     Rename,
-    Row,
     Select,
     Spec,
-    Tables,
     Union,
     Watermark,
     Window,
     WithColumn,
-    build,
-    col,
     columns,
-    compare,
-    from_json,
-    random_data,
-    random_spec,
-    read_frames,
-    specs,
-    specs_with_data,
-    to_json,
     walk,
-    write_data,
 )
-from properties.reference import (
-    Model,
-    ModelRow,
-    Prov,
-    World,
-    agree,
-    explain,
-    run_batch,
-    run_stream,
-)
+from properties.random_rows import random_data
+from properties.random_specs import random_spec, specs, specs_with_data
+from properties.row_files import read_frames, write_data
+from properties.row_form import BASE, SECOND, Batches, How, Row, Tables
+from properties.spec_json import from_json, to_json
+from properties.stream_model import run_stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -66,6 +66,17 @@ def test_a_row_expires_once_the_watermark_is_past_its_time_and_the_bound(tmp_pat
     assert past.expires == early.expires
 
 
+def test_a_row_that_is_less_than_a_millisecond_too_old_is_alive(tmp_path: Path) -> None:
+    by_arrival = bound(3_000_000, by_arrival=True)
+    within = asked(tmp_path / "1", {"q": (bound(3_000_000), "08:00:03")}, "07:59:59.999999")
+    at_it = asked(tmp_path / "2", {"q": (bound(3_000_000), "08:00:03")}, "07:59:59.999000")
+    unread = asked(tmp_path / "3", {"q": (by_arrival, "08:00:03")}, "07:59:59.999999")
+
+    assert [each.status for each in (within, at_it, unread)] == ["alive", "expired", "alive"]
+    assert within.expires == at("08:00:02.999999")
+    assert unread.why == "`q` keeps rows for 3 s of event time"
+
+
 def test_the_query_with_the_longest_way_to_go_decides(tmp_path: Path) -> None:
     # `wide` is nearly there, `slow` has only a short window but has hardly begun.
     queries = {"wide": (bound(60 * MINUTE), "08:59:00"), "slow": (bound(MINUTE), "07:30:00")}

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from clew.expiry.horizon import Hold
     from clew.model import RowId, Status
 
+_MILLISECOND = dt.timedelta(milliseconds=1)
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 
 
@@ -121,7 +122,7 @@ def _expiry(
         return Expiry(row, status, None, mark, why, hold.query)
     ends = time + bound
     why = f"`{hold.query}` keeps rows for {until(bound)} of event time"
-    is_past = mark is not None and mark > ends
+    is_past = mark is not None and mark >= ends + _MILLISECOND
     if is_past and status == "alive":
         why += f", and {_arrived(holds, status)}"
     return Expiry(row, status, ends, mark, why, hold.query)

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from clew.store.reader import Snapshot
 
 _ANY = 1 << 63
+_REST_OF_MILLISECOND = 999
+"""Microseconds. Spark compares times with the watermark in milliseconds, and a join keeps a row
+whose time is within the last one before its bound."""
 _LOCATED = ("kafka", "parquet", "file")
 """Identities whose segment says which batch read a row."""
 
@@ -197,7 +200,7 @@ class Horizon:
             if bound["by_arrival"] and self.repeats(stream):
                 return Limit(never=True)
             if bound["waits"]:
-                at = self._watermark_us(query) - bound["micros"]
+                at = self._watermark_us(query) - bound["micros"] - _REST_OF_MILLISECOND
                 before = at if before is None else min(before, at)
             if bound["by_arrival"]:
                 read_by.append(query)

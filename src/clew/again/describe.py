@@ -25,7 +25,8 @@ from clew.operators.source import Source
 from clew.plan.columns import renumbered
 from clew.plan.duration import micros
 from clew.plan.node import describe, interpret
-from clew.plan.sql import settled_lambdas, without_origins
+from clew.plan.sql import settled_lambdas
+from clew.plan.written import without_origins
 from clew.store.commit import now
 from clew.store.records import worst
 
@@ -167,7 +168,10 @@ def _shape(node: Node, graph: dict[str, Any]) -> str:
     # Nodes are numbered anew in each process, and so are references to their columns and the
     # variables of functions.
     nodes = [
-        {**each, "label": settled_lambdas(without_origins(each["label"]))}
+        {
+            **{key: value for key, value in each.items() if key != "names"},
+            "label": settled_lambdas(without_origins(each["label"])),
+        }
         for each in graph["nodes"]
     ]
     read = {

@@ -26,6 +26,7 @@ from clew.plan.columns import renumbered
 from clew.plan.node import Node
 from clew.plan.settings import differing, settings_of, to_set
 from clew.plan.sql import quiet
+from clew.plan.written import label_of
 from clew.sources.described import source_from
 from clew.sources.identity import identity_from
 from clew.store.commit import read_stream
@@ -193,7 +194,7 @@ def _session_like(
 
 def _why(nodes: list[dict[str, Any]], unstored: list[dict[str, Any]]) -> str:
     steps = [(nodes[each["step"]], each["why"]) for each in unstored if each["step"] < len(nodes)]
-    said = [f"the step `{node['kind']}` ({node['label']}) holds {why}" for node, why in steps]
+    said = [f"the step `{node['kind']}` ({label_of(node)}) holds {why}" for node, why in steps]
     return "; ".join(said)
 
 

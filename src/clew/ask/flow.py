@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from clew import show
 from clew.ask.streams import Stream, describe_stream
+from clew.plan.written import label_of
 from clew.show.stream_table import until
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ class _Sketch:
                     None,
                     writer,
                     str(step["kind"]),
-                    str(step.get("label") or ""),
+                    label_of(step),
                     exactness=step.get("exactness"),
                 )
             for each in step.get("inputs", ()):

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from clew.plan.written import label_of
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
@@ -118,7 +120,7 @@ def _steps(snapshot: Snapshot, pair: tuple[str, str], version: str | None) -> St
         source,
         writer,
         {each: str(nodes[each]["kind"]) for each in sorted(met)},
-        {each: str(nodes[each].get("label") or "") for each in sorted(met)},
+        {each: label_of(nodes[each]) for each in sorted(met)},
         frozenset(arcs),
         _bound(snapshot, writer, source, version),
     )
@@ -208,5 +210,5 @@ def _node_of(snapshot: Snapshot, graph: Mapping[str, Any], named: str) -> int | 
 
 
 def _describe(node: Mapping[str, Any]) -> str:
-    label = node.get("label")
+    label = label_of(node)
     return f"{node['kind']} ({label})" if label else str(node["kind"])

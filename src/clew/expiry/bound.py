@@ -23,6 +23,7 @@ from clew.operators.source import Source
 from clew.operators.untouched import origin_of
 from clew.plan.columns import quote
 from clew.plan.facts import AtOnce, For, Rows, UntilMet, UntilPassed, WithoutEnd, WithTables
+from clew.plan.written import written
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -119,7 +120,9 @@ def _is_event_time(node: Node, column: str) -> bool:
         return False  # written in another case than the column, or gone
     if len(node.inputs) > 1 and node.operator.facts.rows is Rows.EACH:
         sides = node.operator.made_of(node, column)
-        return bool(sides) and all(_is_event_time(node.inputs[e.side], e.text) for e in sides)
+        return bool(sides) and all(
+            each.is_same and _is_event_time(node.inputs[each.side], each.text) for each in sides
+        )
     found = origin_of(node, column)
     return found is not None and found[0].origin.event_time == found[1]
 
@@ -127,7 +130,8 @@ def _is_event_time(node: Node, column: str) -> bool:
 def _until_passed(node: Node, time: str, before: dict[str, Bound]) -> dict[str, Bound]:
     size = lead(node.inputs[0], time)
     if size is None:
-        return _unbounded(before, f"for how long `{time}` keeps rows cannot be read off the query")
+        why = f"for how long `{written(time)}` keeps rows cannot be read off the query"
+        return _unbounded(before, why)
     return _windowed(before, size)
 
 
@@ -140,7 +144,7 @@ def _until_met(
     ]
     width = between(node).width
     if width is None or None in ahead:
-        why = f"the join on `{node.operator.label}` has no bounds in time"
+        why = f"the join on `{written(node.operator.label)}` has no bounds in time"
         return _unbounded(together, why)
     most = width + max(each for each in ahead if each is not None)
     return {name: _more(bound, most) for name, bound in together.items()}

@@ -27,6 +27,7 @@ from clew.plan.facts import Facts, Keeps, Rows, UntilPassed, WithoutEnd, stated
 from clew.plan.made import expression, split
 from clew.plan.node import Annotated, Node
 from clew.plan.spans import span_column
+from clew.plan.written import written
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -109,7 +110,7 @@ class Aggregate:
 
     @property
     def facts(self) -> Facts:
-        keeps: Keeps = WithoutEnd(f"`{self.label}` has no window")
+        keeps: Keeps = WithoutEnd(f"`{written(self.label)}` has no window")
         if self.session is not None:
             keeps = WithoutEnd("a session window may grow without end")
         elif self.clock is not None:

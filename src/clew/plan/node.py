@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from clew.exceptions import GraphError
-from clew.plan.columns import at_hand, named, reference_name, user_columns
+from clew.plan.columns import at_hand, find_references, named, reference_name, user_columns
 from clew.plan.mask import NOTHING, masking_with
 from clew.plan.secret import hashing_with
 
@@ -257,17 +257,23 @@ def _with_operators(node: Node, operators: Mapping[int, Operator], *, keep_plain
 def describe(node: Node) -> dict[str, Any]:
     """Write the graph as plain data for the store: operators, parameters, topology."""
     numbers: dict[int, int] = {}
+    names: dict[str, str] = {}
     nodes = []
     for number, each in enumerate(node.walk()):
         numbers[each.id] = number
-        nodes.append(
-            {
-                "id": number,
-                "kind": each.operator.kind,
-                "label": each.operator.label if each.said is None else each.said,
-                "inputs": [numbers[i.id] for i in each.inputs],
-                "columns": each.columns,
-                "exactness": each.operator.exactness,
-            }
-        )
+        label = each.operator.label if each.said is None else each.said
+        described: dict[str, Any] = {
+            "id": number,
+            "kind": each.operator.kind,
+            "label": label,
+            "inputs": [numbers[i.id] for i in each.inputs],
+            "columns": each.columns,
+            "exactness": each.operator.exactness,
+        }
+        # Only a process knows what its references stand for; whoever reads the label has to.
+        copies = {copy for copy, *_ in find_references(label)} & names.keys()
+        if copies:
+            described["names"] = {copy: names[copy] for copy in sorted(copies)}
+        nodes.append(described)
+        names |= {reference_name(each.id, p): each.columns[p] for p in each.referenced}
     return {"nodes": nodes, "sink": numbers[node.id]}

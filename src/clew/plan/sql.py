@@ -34,7 +34,6 @@ _FRAME = re.compile(r"(BETWEEN|AND) (-?\d+)L?(?= AND |\))")
 _CALL = re.compile(r"^(\w+)\((?!\))")
 _ALIAS = re.compile(r"^(?P<value>.*) AS (?P<name>[^()`]*[^()`\w][^()`]*)$", re.DOTALL)
 _OWN_NAME = re.compile(r"^(?P<value>.+) AS (?P=value)$", re.DOTALL)
-_ORIGIN = re.compile(r"\bOrigin\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)")
 _LAMBDA = re.compile(r"(?:\((\w+(?:, \w+)*)\)|(?<![\w`'.])(\w+)) ->")
 _ORDER = re.compile(r"^(?P<value>.*) (?P<order>ASC|DESC) NULLS (?P<nulls>FIRST|LAST)$", re.DOTALL)
 _LENGTH = re.compile(r"(?<=, )(\d+ (?:micro|milli)?(?:second|minute|hour|day|week)s?)(?=[,)])")
@@ -165,16 +164,6 @@ def quiet() -> Iterator[None]:
     finally:
         for each, was in zip(loggers, before, strict=True):
             each.disabled = was
-
-
-def without_origins(text: str) -> str:
-    """Take out where in a program a column was written, which Spark prints for Python functions.
-
-    Examples:
-        >>> without_origins("f(Attribute(id,Origin(None,Some([Lx;@72),Some((col,a.py:1)),None)))")
-        'f(Attribute(id,Origin))'
-    """
-    return _ORIGIN.sub("Origin", text)
 
 
 def settled_lambdas(text: str) -> str:

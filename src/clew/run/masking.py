@@ -131,6 +131,7 @@ def _take_literals(stream: dict[str, Any]) -> None:
         if node["kind"] not in kept:
             node["label"] = HIDDEN
             node.pop("detail", None)
+            node.pop("names", None)
     for bound in stream.get("bounds", {}).values():
         bound["why"] = [HIDDEN for _ in bound.get("why") or ()]
     stream["why"] = HIDDEN

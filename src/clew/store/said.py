@@ -95,7 +95,7 @@ def _any_schema(value: Any, at: str) -> None:
 
 def _node(value: Any, at: str) -> None:
     needed: dict[str, Shape] = {"kind": text, "label": text, "inputs": listed(count)}
-    optional = {"columns": listed(text), "exactness": maybe(text)}
+    optional = {"columns": listed(text), "exactness": maybe(text), "names": maybe(mapped(text))}
     record(needed, {**optional, "id": count, "detail": maybe(mapped(_anything))})(value, at)
 
 

@@ -275,7 +275,10 @@ def test_equal_results_may_be_one_vertex(spark: SparkSession, tmp_path: Path, en
 
 
 def test_merged_results_need_an_event_time(spark: SparkSession, tmp_path: Path) -> None:
-    prov = run(spark, tmp_path, ["summed"], scattered(12, 3))
+    write_batches(tmp_path / "in", READINGS, scattered(12, 3))
+    untimed = summed(readings(spark, tmp_path)).select("n")
+    run_stream(untimed, tmp_path / "prov", "n", checkpoint=tmp_path / "chk", capture="sets")
+    prov = clew.open(tmp_path / "prov")
     with pytest.raises(WriterError, match=r'provenance\(path, event_time="ts"\)'):
         prov.graph(results="merged").advance()
     prov.close()

@@ -29,6 +29,7 @@ from clew.run.masking import check_mask, mask_described
 from clew.run.place import Place, check_id_column, check_settings, place
 from clew.run.sink import FunctionSink
 from clew.run.split import BatchJob, clean_rows
+from clew.run.when import time_of_results
 from clew.steps import reached
 from clew.store.commit import (
     Commit,
@@ -85,7 +86,8 @@ class TracedWriter:
             path: A folder; it is made if it is not there.
             name: The stream of the results; by default the last part of the path or table written.
             keep_id: Add each row's id to the sink as a column `clew_id`.
-            event_time: The result's column that says when it happened.
+            event_time: The result's column that says when it happened; if left out, the end of its
+                window, if it has one.
             capture: How provenance is carried, as for streams.
             assertions: Also record the keys of the rows of these streams, or of `"all"` steps.
             content: Of which recorded streams the rows themselves are kept, as for streams.
@@ -259,7 +261,7 @@ class TracedWriter:
             run=run,
             sink=FunctionSink(write_all),
             keep_id=settings.keep_id,
-            event_time=settings.event_time,
+            time=time_of_results(self._node.schema, settings.event_time, settings.mask),
             skip_empty=False,
             capture=choice.kind,
             mask=settings.mask.keyed(secret),

@@ -15,9 +15,11 @@ from clew.again.describe import check_name, describe_streams
 from clew.again.replay import replay_all
 from clew.capture.kinds import SETS
 from clew.exceptions import CaptureRefusedError
+from clew.plan.mask import NOTHING
 from clew.plan.node import with_secret
 from clew.run.sink import NoSink
 from clew.run.split import BatchJob
+from clew.run.when import time_of_results
 from clew.sources.arrivals import last_committed, read_arrivals
 from clew.store.commit import make_store, planned_secret, put_stream, store_secret
 from clew.store.layout import store_root
@@ -73,6 +75,7 @@ def recover(
         writer=name,
         run=run,
         sink=NoSink(),
+        time=time_of_results(node.schema, None, NOTHING),
         skip_empty=False,
         repeating=repeating(node),
         version=described[-1]["version"],

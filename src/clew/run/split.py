@@ -22,7 +22,7 @@ from clew.again.carried import edges_of, source_rows, sources_of
 from clew.again.held import note
 from clew.again.tables import covered, is_under
 from clew.capture.kinds import SETS
-from clew.capture.sets import content, storable, time_of
+from clew.capture.sets import content, storable
 from clew.exceptions import StoreConflictError, StoreError
 from clew.model import EdgesCome
 from clew.plan.columns import ID_A, ID_B, is_hidden, named, quote
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
+    from clew.again.recorded_streams import Time
     from clew.capture.kinds import CaptureKind
     from clew.run.sink import Sink
     from clew.sources.arrivals import Offsets
@@ -70,7 +71,7 @@ class BatchJob:
         keep_id: Add the row's id to the clean rows, as `clew_id`.
         on_error: What to do when provenance cannot be written.
         checkpoint: The query's checkpoint, for the watermark of a batch.
-        event_time: The result's event-time column.
+        time: What says when a result is.
         skip_empty: Do not trouble the sink with a batch that has no rows.
         capture: How provenance is carried.
         stored: The user's columns, if rows come in the form in which the store keeps them.
@@ -90,7 +91,7 @@ class BatchJob:
     keep_id: bool = False
     on_error: OnError = "fail"
     checkpoint: str | None = None
-    event_time: str | None = None
+    time: Time | None = None
     skip_empty: bool = True
     capture: CaptureKind = SETS
     stored: T.StructType | None = None
@@ -288,7 +289,7 @@ class BatchJob:
     ) -> tuple[list[str], int | None]:
         if self.capture.edges_come is not EdgesCome.WITH_THE_BATCH:
             own = self._own_folder(root, batch)
-            _put(sink_rows(rows, self.event_time, hidden=True), own, count)
+            _put(sink_rows(rows, self.time, hidden=True), own, count)
             return [str(p.relative_to(root)) for p in sorted(own.glob("*.parquet"))], None
         streams = sources_of(rows)
         name = batch_folder(self.run, batch)
@@ -308,7 +309,7 @@ class BatchJob:
         ], edges
 
     def _contents(self, rows: DataFrame, streams: list[str]) -> Iterator[tuple[str, DataFrame]]:
-        yield self.writer, sink_rows(rows, self.event_time)
+        yield self.writer, sink_rows(rows, self.time)
         for stream in streams:
             # A stream that feeds this query and is another's sink has its content there already,
             # but that store may be another one: keep it here as well.
@@ -352,7 +353,7 @@ def id_text() -> Column:
     return F.concat(*halves)
 
 
-def sink_rows(rows: DataFrame, event_time: str | None, *, hidden: bool = False) -> DataFrame:
+def sink_rows(rows: DataFrame, time: Time | None, *, hidden: bool = False) -> DataFrame:
     """Return the content of a batch's own rows, for the store; with what they carry, if asked."""
     packed, _ = content([(f.name, f.dataType) for f in rows.schema.fields if not is_hidden(f.name)])
     own = (ID_A, ID_B)
@@ -360,7 +361,7 @@ def sink_rows(rows: DataFrame, event_time: str | None, *, hidden: bool = False) 
         f"{ID_A} AS a",
         f"{ID_B} AS b",
         "CAST(NULL AS STRING) AS segment",
-        f"{time_of(event_time)} AS `time`",
+        f"CAST({time.sql if time else 'NULL'} AS TIMESTAMP) AS `time`",
         f"{packed} AS `row`",
         *[quote(c) for c in rows.columns if hidden and is_hidden(c) and c not in own],
     )

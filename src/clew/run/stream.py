@@ -41,6 +41,7 @@ from clew.run.sink import (
     TableSink,
 )
 from clew.run.split import BatchJob, clean_rows, is_kept_whole, sink_rows
+from clew.run.when import time_of_results
 from clew.store.commit import (
     forget_streams,
     forget_writer,
@@ -61,9 +62,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.types import StructType
 
     from clew.again.choose import Choice
-    from clew.again.recorded_streams import Content, Recorded
+    from clew.again.recorded_streams import Content, Recorded, Time
     from clew.capture.kinds import CaptureName
     from clew.plan.node import Node
     from clew.run.modes import Mode
@@ -122,7 +124,8 @@ class TracedStreamWriter:
                 and answers name the gap.
             restart: What to do when the store holds this stream from another checkpoint:
                 `"refuse"`, `"append"` (answers are about both) or `"overwrite"`.
-            event_time: The result's column that says when it happened, for ordering answers.
+            event_time: The result's column that says when it happened, for ordering answers; if
+                left out, the end of its window, if it has one.
             capture: How provenance is carried: `"pointers"`, `"intervals"`, `"keys"`, `"sets"`,
                 `"off"`, or `"auto"`, which chooses by the query and its sources and notes why.
             unfold: With pointers, `"here"` turns them into edges behind the query, in this
@@ -316,7 +319,7 @@ class TracedStreamWriter:
             # Keys are computed behind the query, so its rows need not carry any.
             df = _without_hidden(self._node.plain.df)
         sink.prepare(clean_rows(df, keep_id=settings.keep_id))
-        users = self._node.schema
+        users, time = self._results(settings)
         is_stored = (
             keeps_rows
             and choice.kind.fits_one_pass
@@ -324,7 +327,7 @@ class TracedStreamWriter:
             and not settings.mask.hides(users.names)
         )
         if is_stored:
-            df = sink_rows(df, settings.event_time, hidden=True)
+            df = sink_rows(df, time, hidden=True)
         is_new = not header_file(root).exists()
         make_store(root, __version__, secret)
         if store_secret(root) != secret:
@@ -349,7 +352,7 @@ class TracedStreamWriter:
             keep_id=settings.keep_id,
             on_error=settings.on_error,
             checkpoint=str(checkpoint),
-            event_time=settings.event_time,
+            time=time,
             capture=choice.kind,
             repeating=repeating(node),
             stored=users if is_stored else None,
@@ -377,6 +380,11 @@ class TracedStreamWriter:
         at = (root, name, run, node, str(checkpoint))
         stage = Stage(*at, versions=Versions(root, name)) if is_behind else None
         return _followed(started, sides, stage, recorder)
+
+    def _results(self, settings: Place) -> tuple[StructType, Time | None]:
+        """Return what results are made of, and which of it says when they are."""
+        users = self._node.schema
+        return users, time_of_results(users, settings.event_time, settings.mask)
 
     def _described(
         self,

@@ -94,13 +94,16 @@ def test_values_that_match_nothing_name_the_batches(road: Provenance) -> None:
     )
 
 
-def test_values_that_match_several_rows_list_their_ids(road: Provenance) -> None:
+def test_rows_that_match_alike_are_listed_to_choose_from(road: Provenance) -> None:
     with pytest.raises(QueryError) as error:
         road.backward("stopped", {"n": 2})
 
     assert str(error.value) == (
-        "2 rows of `stopped` match n=2: 00000000000000460000000000000001, "
-        "00000000000000500000000000000001.\n\nGive more columns, or one of the ids."
+        "2 rows of `stopped` match n=2, so it cannot be told which one is meant:\n\n"
+        "row                               car  n\n"
+        "00000000000000460000000000000001    7  2\n"
+        "00000000000000500000000000000001    8  2\n\n"
+        "Give more columns, e.g. `car=7`, or one of the ids."
     )
 
 
@@ -108,8 +111,14 @@ def test_many_matches_are_counted_and_the_first_are_shown(tmp_path: Path) -> Non
     builder = StoreBuilder(tmp_path)
     builder.batch("s", 0, rows={"s": [row(i, 0, n=1) for i in range(9)]})
 
-    with pytest.raises(QueryError, match="9 rows of `s` match n=1: .* and 4 more"):
+    with pytest.raises(QueryError, match="9 rows of `s` match n=1") as error:
         open_store(tmp_path).backward("s", {"n": 1})
+    assert str(error.value).splitlines()[-4:] == [
+        "00000000000000040000000000000000  1",
+        "and 4 more",
+        "",
+        "Give more columns or one of the ids.",
+    ]
 
 
 def test_an_older_version_of_a_row_is_found_by_its_values(tmp_path: Path) -> None:
@@ -215,6 +224,100 @@ def test_values_of_every_type_are_compared_as_the_column_has_them(
     wide: Provenance, given: dict[str, Any]
 ) -> None:
     assert wide.row("s", given).id == RowId("s", 1, 1)
+
+
+WINDOWED = pa.struct(
+    [
+        ("window", pa.struct([(n, pa.timestamp("us", "UTC")) for n in ("start", "end")])),
+        ("local", pa.timestamp("us")),
+        ("car", pa.int32()),
+        ("place", pa.struct([("road", pa.int32()), ("at", pa.struct([("x", pa.string())]))])),
+    ]
+)
+
+
+@pytest.fixture
+def windowed(tmp_path: Path) -> Provenance:
+    """A store with the windows of two cars that begin at 08:03, 08:03:30 and so the day after."""
+    builder = StoreBuilder(tmp_path)
+    half = dt.timedelta(seconds=30)
+    begins = [at("08:03:00"), at("08:03:00") + half, at("08:03:00") + dt.timedelta(days=1)]
+    rows = [
+        {
+            **row(car, i),
+            "row": {
+                "window": {"start": begin, "end": begin + 4 * half},
+                "local": begin.replace(tzinfo=None),
+                "car": car,
+                "place": {"road": i, "at": {"x": f"x{i}"}},
+            },
+        }
+        for car in (7, 8)
+        for i, begin in enumerate(begins)
+    ]
+    builder.batch("s", 0, rows={"s": rows}, types={"s": WINDOWED})
+    return open_store(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "car=7,window.start=08:03:30",
+        "window.start=8:03:30,car=7",
+        "car=7,window.start=2026-01-01T08:03:30Z",
+        {"CAR": 7, "WINDOW.start": "08:03:30"},
+        "car=7,local=08:03:30",
+        "car=7,window.end='08:05:30.000000'",
+        "car=7,place.at.x=x1",
+        {"car": 7, "window.start": "08:03:30"},
+        {"car": 7, "window.start": dt.time(8, 3, 30)},
+        {"car": 7, "window.start": at("08:03:30")},
+        {"car": 7, "place.road": 1},
+    ],
+    ids=repr,
+)
+def test_a_row_is_found_by_fields_and_by_the_clock(windowed: Provenance, given: Any) -> None:
+    assert windowed.row("s", given).id == RowId("s", 7, 1)
+
+
+def test_a_clock_names_every_day_so_the_days_are_listed(windowed: Provenance) -> None:
+    with pytest.raises(QueryError) as error:
+        windowed.backward("s", "car=7,window.start=08:03")
+
+    said = str(error.value).splitlines()
+    assert said[0] == (
+        "2 rows of `s` match car=7, window.start=08:03, so it cannot be told which one is meant:"
+    )
+    assert [line.split()[0] for line in said[3:5]] == [f"{7:016x}{i:016x}" for i in (0, 2)]
+    assert "2026-01-02T08:03:00Z" in said[4]
+    assert said[-1] == (
+        "Give more columns, e.g. `window.start=2026-01-01T08:03:00Z`, or one of the ids."
+    )
+
+
+@pytest.mark.parametrize("clock", ["08:04", "08:03:00.5", "20:03"])
+def test_a_row_at_another_time_of_day_is_not_found(windowed: Provenance, clock: str) -> None:
+    with pytest.raises(RowNotFoundError, match=f"window.start={clock}"):
+        windowed.row("s", {"car": 7, "window.start": clock})
+
+
+@pytest.mark.parametrize("clock", ["25:00", "08:60", "8"])
+def test_what_is_no_clock_is_refused(windowed: Provenance, clock: str) -> None:
+    with pytest.raises(QueryError, match="column `window.start` is TIMESTAMP WITH TIME ZONE"):
+        windowed.row("s", {"window.start": clock})
+
+
+def test_a_field_that_is_not_there_is_refused(windowed: Provenance) -> None:
+    with pytest.raises(QueryError, match=r"stream `s` has no column `window.begin`"):
+        windowed.row("s", {"window.begin": "08:03"})
+
+
+def test_times_before_1970_have_a_clock_too(tmp_path: Path) -> None:
+    builder = StoreBuilder(tmp_path)
+    old = dt.datetime(1950, 5, 5, 23, 59, 59, tzinfo=dt.timezone.utc)
+    builder.batch("s", 0, rows={"s": [row(1, 1, at=old)]})
+
+    assert open_store(tmp_path).row("s", "at=23:59:59").id == RowId("s", 1, 1)
 
 
 def test_a_spark_row_with_a_window_is_found(wide: Provenance) -> None:

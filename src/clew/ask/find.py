@@ -3,25 +3,27 @@
 A row may be given as an id, as `segment:position`, as a row of an earlier answer, or by the values
 of some of its columns, the way it stands in the user's own output; an entity also as its
 identifier. Values are compared as the
-types of the stored columns; only the given columns count, and null equals null.
+types of the stored columns; only the given columns count, and null equals null. A field of a nested
+column is given as `window.start`, and of a point in time its clock alone will do.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from clew import show
 from clew.ask.row import Row
+from clew.ask.where import resolve
 from clew.exceptions import QueryError, RowNotFoundError
 from clew.model import RowId
-from clew.show.arrow import id_texts
+from clew.show.arrow import id_texts, to_python
 from clew.store.entity import COLUMN, entity_id
-from clew.store.schema import quote, sql_type
+from clew.store.schema import sql_type
 
 if TYPE_CHECKING:
     from clew.ask.content import Question
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 _HEX_ID = re.compile(r"[0-9a-fA-F]{32}")
 _POSITION = re.compile(r"(?P<segment>.+):(?P<position>-?[0-9]+)", re.DOTALL)
+_CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,6}))?)?")
+_DAY = 86_400_000_000
 _SHOWN = 5
 _FORMS = (
     "Give a row as its id (32 hexadecimal digits), as `segment:position`, as "
@@ -78,7 +82,7 @@ def _by_text(question: Question, stream: str, text: str) -> RowId:
     if _HEX_ID.fullmatch(text):
         return RowId.from_text(stream, text.lower())
     relation = question.rows_of(stream)
-    columns = () if relation is None else (*relation.columns, *relation.renamed)
+    columns = () if relation is None else (*paths_in(relation.columns), *relation.renamed)
     values = parse_values(text, columns)
     if values is None and stream in question.snapshot.shared:
         values = {COLUMN: text}
@@ -107,10 +111,20 @@ def parse_values(text: str, columns: Iterable[str]) -> dict[str, str | None] | N
         return None
     parts = re.split(f",(?=(?:{names})=)", text)
     pairs = (each.split("=", 1) for each in parts if each)
-    return {name: _unquote(value) for name, value in pairs}
+    return {name: unquote(value) for name, value in pairs}
 
 
-def _unquote(value: str) -> str | None:
+def paths_in(columns: Mapping[str, pa.DataType]) -> Iterator[str]:
+    """Yield the names of columns, and those of the fields inside them as `column.field`."""
+    for name, dtype in columns.items():
+        yield name
+        if pa.types.is_struct(dtype):
+            inside = {field.name: field.type for field in dtype.fields}
+            yield from (f"{name}.{each}" for each in paths_in(inside))
+
+
+def unquote(value: str) -> str | None:
+    """Read a value as it is typed: the bare word `null` is null, and quotes are taken off."""
     if value == "null":
         return None
     if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
@@ -164,15 +178,45 @@ def _by_values(question: Question, stream: str, values: Mapping[str, Any]) -> Ro
     if not found.num_rows:
         raise _not_found(question, stream, shown)
     a, b = found.column("a").to_pylist(), found.column("b").to_pylist()
-    if len(a) > 1:
-        ids = ", ".join(id_texts(a[:_SHOWN], b[:_SHOWN]))
-        more = "" if len(a) <= _SHOWN else f" and {len(a) - _SHOWN:,} more"
-        msg = (
-            f"{show.count(len(a), 'row')} of `{stream}` match {shown.removeprefix('with ')}: "
-            f"{ids}{more}.\n\nGive more columns, or one of the ids."
-        )
-        raise QueryError(msg)
-    return RowId(stream, a[0], b[0])
+    ids = [RowId(stream, *halves) for halves in zip(a, b, strict=True)]
+    if len(ids) > 1:
+        raise _several(question, stream, ids, shown.removeprefix("with "))
+    return ids[0]
+
+
+def _several(question: Question, stream: str, ids: Sequence[RowId], given: str) -> QueryError:
+    """Say that several rows match, and list them with what tells them apart."""
+    from clew.ask.content import fetch, ids_table
+
+    table = fetch(question, stream, ids_table(ids[:_SHOWN])).table
+    columns = [name for name in table.column_names if not name.startswith("_clew")]
+    texts = id_texts(*(table.column(half).to_pylist() for half in ("_clew_a", "_clew_b")))
+    values = {name: list(to_python(table.column(name))) for name in columns}
+    cells = [
+        [text, *(show.cell(values[name][i]) for name in columns)] for i, text in enumerate(texts)
+    ]
+    listed = show.join(show.table(["row", *columns], cells))
+    more = "" if len(ids) <= _SHOWN else f"\nand {len(ids) - _SHOWN:,} more"
+    own = _telling(values)
+    example = f"more columns, e.g. `{own}`," if own else "more columns"
+    return QueryError(
+        f"{show.count(len(ids), 'row')} of `{stream}` match {given}, so it cannot be told which "
+        f"one is meant:\n\n{listed}{more}\n\nGive {example} or one of the ids."
+    )
+
+
+def _telling(values: Mapping[str, Sequence[Any]]) -> str | None:
+    """Find a column, or a field of one, that tells the first of some rows from the others."""
+    for name, column in values.items():
+        if any(isinstance(each, dict) for each in column):
+            fields = next(each for each in column if isinstance(each, dict))
+            inside = {f"{name}.{f}": [(each or {}).get(f) for each in column] for f in fields}
+            found = _telling(inside)
+            if found:
+                return found
+        elif not isinstance(column[0], list | bytes) and column.count(column[0]) == 1:
+            return f"{name}={show.cell(column[0])}"
+    return None
 
 
 def _by_identifier(question: Question, stream: str, identifier: Any, shown: str) -> RowId:
@@ -189,25 +233,39 @@ def _condition(
     question: Question, stream: str, relation: Relation, values: Mapping[str, Any]
 ) -> tuple[str, dict[str, Any]]:
     """Compare columns with values, which are handed over as a table of one row."""
-    spelling = {name.casefold(): name for name in relation.columns}
     given: dict[str, pa.Array] = {}
     parts: list[str] = []
     for number, (name, value) in enumerate(values.items()):
-        exact = relation.renamed.get(name, name)
-        column = exact if exact in relation.columns else spelling.get(name.casefold())
-        if column is None:
-            known = ", ".join(f"`{each}`" for each in relation.columns)
-            msg = f"stream `{stream}` has no column `{name}`.\n\nThe columns are: {known}."
-            raise QueryError(msg)
-        dtype = relation.columns[column]
-        array = _as_type(column, value, dtype)
+        column, dtype = resolve(stream, relation, relation.renamed.get(name, name))
+        clock = _clock(value) if pa.types.is_timestamp(dtype) else None
+        if clock is not None:
+            # Answers show points in time in UTC, in which a day is never longer or shorter.
+            day = f"(epoch_us({column}) % {_DAY} + {_DAY}) % {_DAY}"
+            given[f"v{number}"] = pa.array([clock], pa.int64())
+            parts.append(f"{day} = g.v{number}")
+            continue
+        array = _as_type(name, value, dtype)
         given[f"v{number}"] = array
         right = f"g.v{number}" if array.type == dtype else f"CAST(g.v{number} AS {sql_type(dtype)})"
         if array.type != dtype:
-            _check_cast(question, column, value, dtype)
-        parts.append(f"r.{quote(column)} IS NOT DISTINCT FROM {right}")
+            _check_cast(question, name, value, dtype)
+        parts.append(f"{column} IS NOT DISTINCT FROM {right}")
     question.session.register("given", pa.table(given))
     return " AND ".join(parts), dict(relation.params)
+
+
+def _clock(value: Any) -> int | None:
+    """Read a time of day, in microseconds; None if a value is none."""
+    if isinstance(value, dt.time):
+        value = value.replace(tzinfo=None).isoformat()
+    found = _CLOCK.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        return None
+    hours, minutes, seconds = (int(found[i] or 0) for i in (1, 2, 3))
+    if hours > 23 or minutes > 59 or seconds > 59:
+        return None
+    micros = int((found[4] or "").ljust(6, "0"))
+    return ((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + micros
 
 
 def _as_type(column: str, value: Any, dtype: pa.DataType) -> pa.Array:

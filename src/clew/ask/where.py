@@ -123,7 +123,7 @@ def order_of(stream: str, relation: Relation, choice: Choice) -> str:
     by_time = f"r._clew_time {way} NULLS LAST, {by_id}"
     if choice.sort is None:
         return by_time
-    column, _ = _resolve(stream, relation, choice.sort)
+    column, _ = resolve(stream, relation, choice.sort)
     return f"{column} {way} NULLS LAST, {by_time}"
 
 
@@ -163,7 +163,7 @@ def _compare(
             f"The comparisons are: {', '.join(OPERATORS)}."
         )
         raise QueryError(msg)
-    column, dtype = _resolve(stream, relation, wanted.column)
+    column, dtype = resolve(stream, relation, wanted.column)
     value = _unquote(wanted.value)
     if wanted.op == "contains":
         text = value if isinstance(value, str) else show.cell(value)
@@ -200,7 +200,7 @@ def _unfit(column: str, dtype: pa.DataType, text: str) -> QueryError:
     )
 
 
-def _resolve(stream: str, relation: Relation, name: str) -> tuple[str, pa.DataType]:
+def resolve(stream: str, relation: Relation, name: str) -> tuple[str, pa.DataType]:
     """Find a column, or a field inside one; return it in SQL, and its type."""
     spelling = {each.casefold(): each for each in relation.columns}
     first, *inside = (name,)

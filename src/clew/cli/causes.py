@@ -77,7 +77,7 @@ def _add_compare(commands: Any) -> None:
         "find the source rows that two results share, and those that they do not",
         "clew compare prov/ stopped car=7 car=8",
     )
-    add_row(parser, "both rows")
+    add_row(parser, "both rows", is_last=False)
     parser.add_argument("other", metavar="OTHER", help="the row to compare it with, named likewise")
     add_pipeline(parser)
     add_limit(parser)

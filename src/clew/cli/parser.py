@@ -10,10 +10,10 @@ from clew.cli.output import SHOWN, complain
 
 STORE = "the store: the folder given to .provenance()"
 PIPELINE = "the pipeline, a function that takes a SparkSession and returns the traced frame"
-ROW_HELP = (
+_CONDITIONS = "column=value[,column=value] with enough columns to tell it apart"
+_ROW_HELP = (
     "the row: its id (32 hexadecimal digits, the value of clew_id), segment:position of a source "
-    "row, column=value[,column=value] with enough columns to tell it apart, or the identifier of "
-    "an entity that jobs published"
+    "row, {conditions}, or the identifier of an entity that jobs published"
 )
 
 
@@ -61,10 +61,43 @@ def add_command(
     return parser
 
 
-def add_row(parser: Any, what: str = "the row") -> None:
-    """Add the arguments that name a row."""
+class Conditions(argparse.Action):
+    """Take a row as one word, or as several conditions that it meets, each a word."""
+
+    def __call__(
+        self, parser: Any, namespace: argparse.Namespace, values: Any, _: str | None = None
+    ) -> None:
+        """Keep what the question takes for a row."""
+        row = values[0] if values else None
+        if len(values) > 1:
+            from clew.ask.find import unquote
+
+            pairs = [each.partition("=") for each in values]
+            unclear = next((name for name, equals, _ in pairs if not equals), None)
+            if unclear is not None:
+                parser.error(
+                    f"a row is one word or conditions on it, and `{unclear}` is no condition; "
+                    "write column=value"
+                )
+            row = {name: unquote(value) for name, _, value in pairs}
+        setattr(namespace, self.dest, row)
+
+
+def add_row(parser: Any, what: str = "the row", *, is_last: bool = True) -> None:
+    """Add the arguments that name a row.
+
+    Args:
+        parser: What they are added to.
+        what: What the row is, for the help.
+        is_last: Nothing else comes behind it, so that it may be several words.
+    """
     parser.add_argument("stream", metavar="STREAM", help=f"the stream of {what}")
-    parser.add_argument("row", metavar="ROW", help=ROW_HELP)
+    if is_last:
+        words = f"{_CONDITIONS}, also as words of their own and of fields (window.start=08:03)"
+        text = _ROW_HELP.format(conditions=words)
+        parser.add_argument("row", metavar="ROW", nargs="+", action=Conditions, help=text)
+    else:
+        parser.add_argument("row", metavar="ROW", help=_ROW_HELP.format(conditions=_CONDITIONS))
 
 
 def add_question(parser: Any) -> None:

@@ -7,7 +7,14 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from clew.cli.output import print_json, progress
-from clew.cli.parser import add_command, add_follow, add_json, add_pipeline, whole_number
+from clew.cli.parser import (
+    Conditions,
+    add_command,
+    add_follow,
+    add_json,
+    add_pipeline,
+    whole_number,
+)
 
 if TYPE_CHECKING:
     import argparse
@@ -93,7 +100,8 @@ def _add_replay(commands: Any) -> None:
         "clew replay prov/ stopped car=7",
     )
     parser.add_argument("stream", metavar="STREAM", help="the stream of the results")
-    parser.add_argument("row", metavar="ROW", nargs="?", help="only this row, from its trace alone")
+    help_text = "only this row, from its trace alone"
+    parser.add_argument("row", metavar="ROW", nargs="*", action=Conditions, help=help_text)
     add_pipeline(parser)
     parser.add_argument(
         "--period",

@@ -365,6 +365,41 @@ def test_named_frame_can_be_asked_about(sales: clew.TracedFrame, tmp_path: Path)
     assert answers(named, "k") == {"a": {1, 2}, "b": {3}, None: {4}}
 
 
+def kept_by(spark: SparkSession) -> int:
+    """Say how many frames Spark keeps computed."""
+    return int(spark._jsparkSession.sharedState().cacheManager().numCachedEntries())
+
+
+def test_unpersist_frees_the_rows_that_were_kept_with_their_provenance(
+    spark: SparkSession, sales: clew.TracedFrame, tmp_path: Path
+) -> None:
+    before = kept_by(spark)
+    kept = sales.filter("v > 10").cache()
+    twice = kept.select("rid", F.col("v") * 2)
+
+    assert answers(batch_traces(twice, tmp_path), "rid") == {2: {2}, 3: {3}}
+    batch_traces(kept, tmp_path, name="same")
+    assert kept_by(spark) == before + 2  # the plain rows, and those with ids
+    assert kept.unpersist() is kept
+    assert kept_by(spark) == before
+    assert answers(batch_traces(kept, tmp_path, name="after"), "rid") == {2: {2}, 3: {3}}
+    assert kept_by(spark) == before
+    kept.cache().unpersist()
+    assert kept_by(spark) == before
+
+
+def test_unpersist_frees_rows_that_have_copies_of_columns(
+    spark: SparkSession, sales: clew.TracedFrame, tmp_path: Path
+) -> None:
+    before = kept_by(spark)
+    held = sales.where(sales["v"] > 10).persist()
+    out = held.where(sales["k"] == "b")
+
+    assert answers(batch_traces(out, tmp_path), "rid") == {3: {3}}
+    held.unpersist()
+    assert kept_by(spark) == before
+
+
 def test_passing_verbs_change_neither_rows_nor_traces(
     sales: clew.TracedFrame, tmp_path: Path
 ) -> None:

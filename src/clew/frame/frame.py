@@ -390,8 +390,9 @@ class TracedFrame:
         return TracedFrame(_keep.keep(self._node, "cache"))
 
     def unpersist(self, blocking: bool = False) -> TracedFrame:
-        """Forget computed rows."""
+        """Forget computed rows, those that were kept with their provenance as well."""
         self.plain.unpersist(blocking)
+        _keep.forget(self._node, blocking=blocking)
         return self
 
     def named(self, name: str) -> TracedFrame:

@@ -6,7 +6,7 @@ stays. Only the verb differs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark.sql import Column
@@ -20,6 +20,8 @@ from clew.plan.sql import plain_symbols, printed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import DataFrame
 
     from clew.model import Exactness
     from clew.plan.algebra import Capture
@@ -50,6 +52,29 @@ _APART = frozenset(
 _ROW_BY_ROW = replace(EACH, evaluates=True)
 
 
+_COPYING = frozenset({"persist", "cache"})
+"""Verbs that make Spark hold rows until it is told otherwise."""
+
+
+@dataclass(slots=True, eq=False)
+class Copies:
+    """The frames whose rows Spark holds on behalf of one step: plain ones, and annotated ones."""
+
+    frames: list[DataFrame] = field(default_factory=list)
+    is_wanted: bool = True
+
+    def add(self, df: DataFrame) -> None:
+        """Remember a frame; Spark holds frames of the same meaning once."""
+        if not any(each.sameSemantics(df) for each in self.frames):
+            self.frames.append(df)
+
+    def forget(self, *, blocking: bool) -> None:
+        """Let Spark drop them, and hold none from now on."""
+        self.is_wanted = False
+        while self.frames:
+            self.frames.pop().unpersist(blocking)
+
+
 @dataclass(frozen=True, slots=True)
 class Keep:
     """Call one of Spark's verbs that neither makes new rows nor changes columns."""
@@ -57,6 +82,7 @@ class Keep:
     verb: str
     args: tuple[Any, ...] = ()
     options: Mapping[str, Any] | None = None
+    copies: Copies = field(default_factory=Copies, init=False, repr=False, compare=False)
     exactness: ClassVar[Exactness] = "exact"
 
     def __post_init__(self) -> None:
@@ -99,7 +125,11 @@ class Keep:
 
     def annotate(self, inputs: Sequence[Annotated], capture: Capture) -> Annotated:
         [source] = inputs
+        if self.verb in _COPYING and not self.copies.is_wanted:
+            return source
         out = source.with_df(getattr(source.df, self.verb)(*self.args, **(self.options or {})))
+        if self.verb in _COPYING:
+            self.copies.add(out.df)
         return replace(out, alias=self.args[0]) if self.verb == "alias" else out
 
 
@@ -115,6 +145,12 @@ def shown(value: object) -> str:
 def keep(node: Node, verb: str, *args: object, **options: object) -> Node:
     """Add a step that hands rows on."""
     return _checked(Node(Keep(verb, args, options), (node,)))
+
+
+def forget(node: Node, *, blocking: bool) -> None:
+    """Free what a step made Spark hold, whatever it was annotated with."""
+    if isinstance(node.operator, Keep):
+        node.operator.copies.forget(blocking=blocking)
 
 
 def filter_rows(node: Node, condition: Column | str) -> Node:

@@ -92,7 +92,8 @@ def opened(operator: Operator) -> dict[str, Any]:
         msg = f"a Python function, `{called}`"
         raise NotStorableError(msg)
     fields = dataclasses.fields(operator)  # type: ignore[arg-type]
-    return {f.name: _opened(f.name, getattr(operator, f.name)) for f in fields}
+    # What is not handed in is not a parameter, but what the running process holds.
+    return {f.name: _opened(f.name, getattr(operator, f.name)) for f in fields if f.init}
 
 
 def _opened(name: str, value: Any) -> Any:

@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from benchmarks.overhead import session
-from benchmarks.processes import all_cpu_seconds, cpu_seconds, machine
 from pyspark.sql import functions as F
 
 import clew
+from benchmarks.overhead import session
+from benchmarks.processes import all_cpu_seconds, cpu_seconds, machine
 from clew.again.estimate import estimate
 from clew.steps import listen, unlisten
 

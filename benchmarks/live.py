@@ -48,12 +48,12 @@ from benchmarks.processes import all_cpu_seconds, cpu_seconds, machine
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from pyspark.sql import DataFrame, SparkSession
+
     from benchmarks.databases import Database
     from benchmarks.live_domains import Domain
     from benchmarks.live_runs import Run
     from benchmarks.streams import Stream
-    from pyspark.sql import DataFrame, SparkSession
-
     from clew.frame.frame import TracedFrame
     from clew.live.graph_state import EngineName
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.streams import REPORTS, SEED, Data
 from pyspark.sql import functions as F
 
-from clew.workloads import linear_road, object_annotation, smart_grid, vehicle_tracking
+from benchmarks.streams import REPORTS, SEED, Data
+from clew.workloads import linear_road
+from domains import object_annotation, smart_grid, vehicle_tracking
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -15,10 +15,10 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import duckdb
-from benchmarks import live_runs
-from benchmarks.streams import Stream
 
 import clew
+from benchmarks import live_runs
+from benchmarks.streams import Stream
 from clew.live.deliver import delivered_files
 from clew.store.layout import BATCHES, read_json
 from clew.store.reader import Store
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from benchmarks.live_domains import Domain
     from pyspark.sql import SparkSession
 
+    from benchmarks.live_domains import Domain
     from clew.live.graph_state import EngineName
 
 _NEVER = 3_600.0

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.dataset as ds
-from benchmarks.live_domains import EVENT_TIME
-from benchmarks.processes import cpu_seconds
 
 import clew
+from benchmarks.live_domains import EVENT_TIME
+from benchmarks.processes import cpu_seconds
 from clew.expiry.parts import new_parts
 from clew.frame.door import trace
 from clew.live.deliver import STEP, delivered_files, steps
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from benchmarks.live_domains import Domain
-    from benchmarks.streams import Stream
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from benchmarks.live_domains import Domain
+    from benchmarks.streams import Stream
     from clew.frame.frame import TracedFrame
     from clew.live.graph_state import EngineName
     from clew.store.reader import Snapshot

@@ -17,11 +17,11 @@ from unittest import mock
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+import clew
 from benchmarks import live_runs
 from benchmarks.databases import OnDemand
 from benchmarks.processes import cpu_seconds
-
-import clew
 from clew.live.deliver import steps
 from clew.store.commit import Commit, commit, make_store, put_stream
 from clew.store.edges import EDGES
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from benchmarks.databases import Database
     from pyspark.sql import SparkSession
 
+    from benchmarks.databases import Database
     from clew.live.graph_state import EngineName
 
 SOURCE = "readings"

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.dataset as ds
-from benchmarks.processes import cpu_seconds
 
+from benchmarks.processes import cpu_seconds
 from clew.again.retrieve import Selection, retrieve
 from clew.again.stage import Stage
 from clew.again.which_pipeline import Versions
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from benchmarks.queries import Case
-    from benchmarks.streams import Stream
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from benchmarks.queries import Case
+    from benchmarks.streams import Stream
     from clew.frame.frame import TracedFrame
 
 _PROVIDERS = {

@@ -33,22 +33,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
+
 from benchmarks import measure, streams
 from benchmarks.compare import compared, retrieved, single_rows
 from benchmarks.processes import all_cpu_seconds, cpu_seconds, machine
 from benchmarks.queries import CASES, SINGLE_ROW
-
 from clew.again.retrieve import Selection
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pyspark.sql import DataFrame, SparkSession
+
     from benchmarks.compare import Turn
     from benchmarks.measure import Run
     from benchmarks.queries import Case
     from benchmarks.streams import Stream
-    from pyspark.sql import DataFrame, SparkSession
-
     from clew.frame.frame import TracedFrame
 
 RESULTS = Path(__file__).parent / "results" / "overhead.json"

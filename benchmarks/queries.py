@@ -12,10 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.streams import READINGS, REPORTS, Data, ticks
 from pyspark.sql import functions as F
 
-from clew.workloads import linear_road, smart_grid
+from benchmarks.streams import READINGS, REPORTS, Data, ticks
+from clew.workloads import linear_road
+from domains import smart_grid
 
 if TYPE_CHECKING:
     from collections.abc import Callable

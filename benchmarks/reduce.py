@@ -29,13 +29,12 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import clew
+import hashtags as real
 from benchmarks import hashtags, reduce_runs
 from benchmarks.processes import all_cpu_seconds, cpu_seconds, machine
 from benchmarks.reduce_speed import session
-
-import clew
-from clew.workloads import hashtags as real
-from clew.workloads.disorder import disorder
+from domains.disorder import disorder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

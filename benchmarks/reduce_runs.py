@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.processes import cpu_seconds
-
 import clew
+from benchmarks.processes import cpu_seconds
 from clew import steps
 from clew.prov.land import landed_edges, landed_files
 from clew.prov.remembered import State

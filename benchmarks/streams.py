@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from clew.workloads import linear_road, smart_grid, write_files
+from clew.workloads import linear_road, write_files
+from domains import smart_grid
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import clew
-from clew.workloads import hashtags
+import hashtags
 
 
 def publish(spark: SparkSession, folder: Path, lines: list[str]) -> dict[str, int]:

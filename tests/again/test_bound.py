@@ -12,7 +12,8 @@ from clew.expiry.between import Between, between
 from clew.expiry.bound import Bound, bounds, widest
 from clew.store.layout import EDGES, batches_folder, read_json
 from clew.testing import read_batches, read_edges, run_stream, write_batches
-from clew.workloads import linear_road, smart_grid
+from clew.workloads import linear_road
+from domains import smart_grid
 from frames import READINGS, READINGS_DDL, at, scattered
 
 if TYPE_CHECKING:

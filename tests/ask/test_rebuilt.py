@@ -22,7 +22,8 @@ from clew.again.describe import shape_of
 from clew.again.rebuild import check_stored, rebuild
 from clew.exceptions import OtherVersionError, ReplayError
 from clew.testing import read_batches, run_stream, write_batches
-from clew.workloads import linear_road, smart_grid, write_files
+from clew.workloads import linear_road, write_files
+from domains import smart_grid
 from frames import READINGS, READINGS_DDL, at, scattered
 from properties.building import build
 from properties.random_rows import random_data

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import clew
-from clew.workloads import hashtags as H
+import hashtags as H
 
 if TYPE_CHECKING:
     import pytest

@@ -14,13 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import clew
 from clew.testing import committed_files, read_edges, run_stream
-from clew.workloads import (
-    linear_road,
-    object_annotation,
-    smart_grid,
-    vehicle_tracking,
-    write_files,
-)
+from clew.workloads import linear_road, write_files
+from domains import object_annotation, smart_grid, vehicle_tracking
 from live.graphs import elements, of
 from proof.case import Outcome, Setting, check
 from recovery.chain import run, write_input

@@ -63,7 +63,7 @@ def _accidents(spark: SparkSession, folder: Path, part: str) -> tuple[Any, str]:
 def _anomalies(spark: SparkSession, folder: Path, part: str) -> tuple[Any, str]:
     from pyspark.sql import functions as F
 
-    from clew.workloads import smart_grid
+    from domains import smart_grid
 
     readings = _read(spark, folder, "readings", "ts").withWatermark("ts", "1 hour")
     if part == "first":

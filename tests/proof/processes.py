@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import clew
-from clew.workloads import linear_road, smart_grid, write_files
+from clew.workloads import linear_road, write_files
+from domains import smart_grid
 from proof.case import Outcome, Setting, check, difference, frozen
 
 if TYPE_CHECKING:

@@ -11,14 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import clew
 from clew.testing import Traced, collect_traces, run_stream
-from clew.workloads import (
-    flights,
-    linear_road,
-    object_annotation,
-    smart_grid,
-    vehicle_tracking,
-    write_files,
-)
+from clew.workloads import linear_road, write_files
+from domains import flights, object_annotation, smart_grid, vehicle_tracking
 from proof.captures import refusal, refused
 from proof.case import Outcome, Setting, check, difference, frozen
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from clew.workloads.disorder import disorder, main
+from domains.disorder import disorder, main
 
 
 def events(number: int) -> list[str]:

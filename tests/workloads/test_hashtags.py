@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import clew
+import hashtags as H
 from clew.prov import Emitter, put_reduced
-from clew.workloads import hashtags as H
-from clew.workloads.events import write_events
+from domains.events import write_events
 from repository.model import edges, identifiers
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from clew.workloads import smart_grid, write_files
+from clew.workloads import write_files
+from domains import smart_grid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

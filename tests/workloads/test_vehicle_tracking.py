@@ -11,7 +11,8 @@ import pytest
 
 import clew
 from clew.testing import all_traces, collect_traces, run_stream, without_zone
-from clew.workloads import vehicle_tracking, write_files
+from clew.workloads import write_files
+from domains import vehicle_tracking
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

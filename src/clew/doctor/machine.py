@@ -27,7 +27,7 @@ _REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(\[[\w,-]+\])?\s*(?P<bounds>[^;]*)(
 _EXTRA = re.compile(r"""extra\s*==\s*['"]([\w-]+)['"]""")
 _BOUND = re.compile(r"(>=|<=|==|!=|<|>)\s*([0-9][\w.]*)")
 _SPARK_EXTRA = "spark"
-_NOT_FOR_USERS = frozenset({"dev", "bench", "browser", "flights"})
+_NOT_FOR_USERS = frozenset({"dev", "bench", "browser"})
 
 
 def look() -> list[Finding]:

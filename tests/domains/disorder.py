@@ -6,7 +6,7 @@ distance. Events that are not held back keep their order, so those held back are
 are out of order, and no event comes before one that stood more than the distance ahead of it.
 
 Shares are kept exactly, not by chance: of each 1,000 events so many are chosen, and what rounding
-leaves over is carried to the next thousand. `python -m clew.workloads.disorder` does the same to
+leaves over is carried to the next thousand. `python -m domains.disorder` does the same to
 lines of a file.
 """
 
@@ -132,7 +132,7 @@ def _check(share: float, distance: int, duplicates: float, losses: float) -> Non
 def main(arguments: Sequence[str] | None = None) -> int:
     """Put the lines of a file out of order."""
     parser = argparse.ArgumentParser(
-        prog="python -m clew.workloads.disorder",
+        prog="python -m domains.disorder",
         description="Print the lines of an ordered stream of events out of order.",
     )
     parser.add_argument("file", nargs="?", type=argparse.FileType("r"), default=sys.stdin)

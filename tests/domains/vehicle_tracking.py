@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyspark.sql import functions as F
 
 from clew.workloads.expected import Expected, micros_of, span
-from clew.workloads.gps import (
+from domains.gps import (
     AREA_B,
     SCHEMA,
     START,

@@ -9,8 +9,8 @@ What is real: the text, Python's own language reference as it ships with Python
 of five letters or more, as if it had a `#`, and the categories are a small table below.
 
 Start at `tweets` for the lines, at `count_hashtags` and `sum_by_category` for the jobs, at
-`expected_edges` for what their provenance must come to, and at `clew.workloads.events` for streams
-of any size.
+`expected_edges` for what their provenance must come to, and at `tests/domains/events.py` for
+streams of any size.
 """
 
 from __future__ import annotations
@@ -158,7 +158,8 @@ def sum_by_category_on_spark(counts: DataFrame, emit: Emitter) -> DataFrame:
                     with emit.execution("map", key=hashtag) as run:
                         run.used(f"tag/{hashtag}")
                         run.generated(f"{SUM}:pair/{hashtag}")
-                yield part.assign(category=part["hashtag"].map(category))
+                # Workers take this function by its value, but find no module beside the script.
+                yield part.assign(category=[_OF.get(each, OTHER) for each in part["hashtag"]])
 
     def add(group: pd.DataFrame) -> pd.DataFrame:
         name = group["category"].iloc[0]

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from clew.store.spill import database
-from clew.workloads.hashtags import COUNT, hashtags, tweets
+from hashtags import COUNT, hashtags, tweets
 
 if TYPE_CHECKING:
     from pathlib import Path

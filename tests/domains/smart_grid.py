@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from clew.workloads.expected import Expected, instant, micros_of, span
-from clew.workloads.metering import (
+from domains.metering import (
     SCHEMA,
     START,
     Blackout,

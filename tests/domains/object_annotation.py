@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from clew.workloads.driving import (
+from clew.workloads.expected import Expected, instant, micros_of, span
+from domains.driving import (
     SCHEMA,
     START,
     Crossing,
@@ -30,7 +31,6 @@ from clew.workloads.driving import (
     frames,
     generate,
 )
-from clew.workloads.expected import Expected, instant, micros_of, span
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -153,6 +154,7 @@ def _imports(path: Path) -> Iterator[str]:
             yield node.module
 
 
+@cache
 def _of_clew() -> list[tuple[Path, str]]:
     found = [(path, name) for path in SOURCE.rglob("*.py") for name in _imports(path)]
     return [(path, name) for path, name in found if name.startswith("clew.")]

@@ -34,7 +34,7 @@ test: $(READY) ## run all tests
 	@$(RUN) python -m pytest -n 2 --dist loadfile
 
 test-fast: $(READY) ## run the tests that need no Spark
-	@$(RUN) python -m pytest -n 2 --dist loadfile --no-spark
+	@$(RUN) python -m pytest -n 2 --dist worksteal --no-spark
 
 test-kafka: $(READY) ## run the tests that need Kafka, against a broker of their own
 	@$(RUN) tools/test-kafka

@@ -259,3 +259,36 @@ def test_a_source_that_is_gone_is_refused_as_a_replay_refuses_it(
     with pytest.raises(ReplayError) as searched:
         prov.minimize("out", {"n": 1})
     assert str(searched.value) == str(replayed.value)
+
+
+def crowds(readings: Frame) -> Frame:
+    """Count, in windows over sliding windows, the meters with several readings."""
+    kept = readings.withWatermark("ts", "0 seconds")
+    sliding = kept.groupBy(F.window("ts", "20 seconds", "10 seconds"), "meter")
+    several = sliding.agg(F.count("*").alias("n"), F.max("kwh").alias("most"))
+    grouped = several.groupBy(F.window(F.window_time("window"), "10 seconds"), "most")
+    return grouped.agg(F.count("*").alias("meters"))
+
+
+def test_spark_compiles_what_is_tried_of_windows_in_windows(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    closing = [{"rid": 99, "ts": at("13:00:00"), "meter": "a", "kwh": 0}]
+    ddl = "rid long, ts timestamp, meter string, kwh long"
+    write_batches(tmp_path / "in", READINGS, [ROWS, closing])
+    source = read_batches(spark, tmp_path / "in", ddl)
+    frame = crowds(clew.trace(source, "readings", event_time="ts"))
+    run_stream(frame, tmp_path / "prov", "crowds", checkpoint=tmp_path / "chk")
+    # Where Spark cannot compile an expression, it logs a stack trace and goes on without; so it
+    # fails instead.
+    spark.conf.set("spark.sql.codegen.fallback", "false")
+    try:
+        with clew.open(tmp_path / "prov") as prov:
+            found = prov.minimize("crowds", {"most": 9, "window.end": "12:00:20"})
+            again = prov.replay("crowds")
+    finally:
+        spark.conf.unset("spark.sql.codegen.fallback")
+
+    assert {row["rid"] for row in found.rows} == {5}
+    assert list(again.differences) == []
+    assert again.unchanged == len(clew.open(tmp_path / "prov").rows("crowds"))

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 Grouping = Literal["groupBy", "rollup", "cube"]
 _LEVEL = "_clew_level"
+_ROWS = "_clew_rows_in_group"
 _CAST = re.compile(
     r"Column<'(?P<tries>TRY_)?CAST\((?P<copy>_clew_ref_\d+_\d+)(?: AS (?P<name>\w+))?"
     r"(?:(?P<path>(?:\['\w+'\])+) AS \w+)? AS (?P<kind>(?:[^()\[]|\([\d, ]+\))+)\)'>"
@@ -160,14 +161,26 @@ class Aggregate:
             )
             by = [named(key_name(i)).alias(n) for i, n in enumerate(self.key_names)]
             grouped = getattr(taken, self.grouping)(*by)
+        emitted = self._emitted(capture)
+        if emitted is not None:
+            extra[_ROWS] = F.count(F.lit(1))
         hidden = {**gathering.aggregates, **extra}
         df = grouped.agg(*self.aggregates, *[c.alias(name) for name, c in hidden.items()])
-        df = gathering.finish(df).drop(*extra)
-        if self.clock is not None:
-            key = quote(self.key_names[self.clock.key])
-            emitted = capture.emitted(f"{key}.`end`" if self.clock.is_window else key)
-            df = df if emitted is None else df.filter(emitted)
-        return Annotated(df, gathering.after.annotation)
+        df = df if emitted is None else df.filter(emitted)
+        return Annotated(gathering.finish(df).drop(*extra), gathering.after.annotation)
+
+    def _emitted(self, capture: Capture) -> Column | None:
+        """Tell which groups a stream has emitted, as a condition on them; None if on all.
+
+        A condition on a window alone would go down to where the row is put into windows, through
+        aggregates before this one as well, and what is there of nested windows is more than Spark
+        can compile. A condition that needs the group stays here.
+        """
+        if self.clock is None:
+            return None
+        key = quote(self.key_names[self.clock.key])
+        emitted = capture.emitted(f"{key}.`end`" if self.clock.is_window else key)
+        return None if emitted is None else F.when(named(_ROWS) > 0, emitted)
 
     def _quoted(self, key: int | None) -> str | None:
         return None if key is None else quote(self.key_names[key])

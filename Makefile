@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 BENCH := $(VENV)/.bench
 
 .DEFAULT_GOAL := help
-.PHONY: help demo explorer bench-explorer test test-fast test-kafka test-browser check fuzz prove bench-backward bench-overhead bench-live bench-keys bench-reduce clean
+.PHONY: help demo explorer bench-explorer test test-fast test-kafka test-browser check check-page fuzz prove bench-backward bench-overhead bench-live bench-keys bench-reduce clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -46,6 +46,9 @@ check: $(READY) ## format, lint, types
 	@$(RUN) ruff format --check .
 	@$(RUN) ruff check .
 	@$(RUN) mypy
+
+check-page: ## check the types of the explorer's page with TypeScript, which Node runs
+	@tools/check-page
 
 fuzz: $(READY) ## feed damaged edges, PROV, conditions and stores to what reads them; SECONDS=60 for all together, SEED=1 for the same again
 	@PYTHONPATH=tests $(RUN) python -m fuzz --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED))

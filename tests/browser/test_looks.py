@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 
     from browser.serving import Show
 
-IMAGES = Path(__file__).parents[2] / "docs" / "images"
+IMAGES = Path(
+    os.environ.get("CLEW_TEST_IMAGES", Path(__file__).parents[2] / "docs" / "images")
+).resolve()
 
 SIZES = pytest.mark.parametrize(
     "settings",
@@ -101,7 +104,7 @@ def test_every_view_can_be_read_and_is_pictured(
 ) -> None:
     address = show(demo).address
     width = settings["viewport"]["width"]
-    IMAGES.mkdir(exist_ok=True)
+    IMAGES.mkdir(parents=True, exist_ok=True)
     for name, view in views(demo, alerts).items():
         page.goto(address + view)
         settled(page)

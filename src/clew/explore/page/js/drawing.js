@@ -17,18 +17,22 @@ const MARGIN = 22;
 
 /**
  * @typedef {{key: string, kind: string, layer: number, place: number, label: string,
- *            detail?: string, count?: number, asked?: boolean}} DrawnNode
+ *            detail?: string, count?: number, asked?: boolean, stream?: string}} DrawnNode
+ * @typedef {{nodes: DrawnNode[], links: {source: string, target: string}[],
+ *            edges?: [string, string][]}} Drawn `edges` lead from a result's key to a source's
  */
 
 export class Drawing {
+  /** @type {Drawn} */
   #data = { nodes: [], links: [] };
   #narrow = false;
+  /** @type {string|null} */
   #chosen = null;
   #pathOnly = false;
 
   /**
    * @param {{label: string, text: (node: DrawnNode, narrow: boolean) => string,
-   *          tell: (node: DrawnNode) => Node[],
+   *          tell: (node: DrawnNode) => (Node|string)[],
    *          actions?: (node: DrawnNode) => Node[], open?: (node: DrawnNode) => void,
    *          choose?: (node: DrawnNode|null) => void, signal: AbortSignal,
    *          highlights?: import("./highlights.js").Highlights}} how
@@ -111,7 +115,7 @@ export class Drawing {
       boxSelectionEnabled: false, selectionType: "single", autounselectify: true,
     });
     this.cy.on("tap", (event) => this.choose(event.target === this.cy ? null : event.target.id()));
-    this.cy.on("dbltap", "node", (event) => this.how.open?.(this.#node(event.target.id())));
+    this.cy.on("dbltap", "node", (event) => this.#open(event.target.id()));
     this.cy.on("mouseover", "node[kind != 'caption']", (event) => this.#hover(event.target.id()));
     this.cy.on("mouseout", "node", () => this.#hover(null));
     this.canvas.addEventListener("wheel", (event) => this.#wheel(event), { passive: false });
@@ -226,8 +230,14 @@ export class Drawing {
   #showPathOnly(is) {
     this.#pathOnly = is;
     this.path.setAttribute("aria-pressed", String(is));
-    const keys = is ? related(this.#data, this.#chosen) : null;
-    this.cy?.nodes().forEach((each) => each.toggleClass("away", is && !keys.has(each.id())));
+    const keys = is && this.#chosen ? related(this.#data, this.#chosen) : null;
+    this.cy?.nodes().forEach((each) => each.toggleClass("away", keys !== null && !keys.has(each.id())));
+  }
+
+  /** Open a node, if there is one with the key. */
+  #open(key) {
+    const node = this.#node(key);
+    if (node) this.how.open?.(node);
   }
 
   #node(key) {
@@ -244,7 +254,7 @@ export class Drawing {
     if (event.key === "Escape") this.choose(null);
     else if (event.key === "+") this.#zoom(1.25);
     else if (event.key === "-") this.#zoom(0.8);
-    else if (event.key === "Enter" && this.#chosen) this.how.open?.(this.#node(this.#chosen));
+    else if (event.key === "Enter") this.#open(this.#chosen);
     else if (event.key.startsWith("Arrow")) this.#steer(event);
   }
 

@@ -30,7 +30,7 @@ export function filterForm(columns, query, apply, before = []) {
     field("id", "Row id", { size: 14, class: "mono", spellcheck: "false" }),
     h("button", {
       type: "button", disabled: !names.length,
-      on: { click: () => { add(); conditions.lastChild.querySelector("select").focus(); } },
+      on: { click: () => { add(); conditions.lastElementChild?.querySelector("select")?.focus(); } },
     }, "Add a condition"),
     h("button", { type: "submit", class: "main" }, "Apply"),
     isAsked(query) && h("button", {

@@ -7,7 +7,9 @@
 import { drawnAs, related } from "./reach.js";
 
 export class Highlights {
+  /** @type {((keys: Set<string>) => void)[]} */
   #listeners = [];
+  /** @type {import("./drawing.js").Drawn} */
   #drawing = { nodes: [], links: [], edges: [] };
   #root;
 
@@ -31,7 +33,9 @@ export class Highlights {
   show(key) {
     const node = key && drawnAs(this.#drawing, key);
     const keys = node ? related(this.#drawing, node) : new Set();
-    for (const each of this.#root.querySelectorAll("[data-key]")) {
+    /** @type {NodeListOf<HTMLElement>} */
+    const elements = this.#root.querySelectorAll("[data-key]");
+    for (const each of elements) {
       const own = each.dataset.key;
       const drawn = drawnAs(this.#drawing, own);
       // One row of a group speaks for itself, not for the others that the group stands for.

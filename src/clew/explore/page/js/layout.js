@@ -13,6 +13,8 @@ const SIZES = {
 };
 const NARROW = { width: 108, columns: 3, down: 16, beside: 8 };
 
+/** @typedef {{x: number, y: number}} Place */
+
 /** @returns {{width: number, height: number}} of a node */
 export function size(node, narrow) {
   const [width, height] = SIZES[node.kind] ?? SIZES.step;
@@ -22,7 +24,7 @@ export function size(node, narrow) {
 /**
  * @param {{key: string, kind: string, layer: number, place: number}[]} nodes
  * @param {boolean} narrow
- * @returns {Map<string, {x: number, y: number}>}
+ * @returns {Map<string, Place>}
  */
 export function positions(nodes, narrow) {
   return narrow ? stacked(layersOf(nodes)) : sideBySide(layersOf(nodes));
@@ -78,7 +80,8 @@ function stacked(layers) {
 /**
  * The names of streams above their layers; on a narrow page there is no room for them.
  * @param {any[]} nodes
- * @param {Map<string, {x: number, y: number}>} where
+ * @param {Map<string, Place>} where of each node
+ * @param {boolean} narrow
  * @returns {{key: string, text: string, x: number, y: number}[]}
  */
 export function captions(nodes, where, narrow) {
@@ -87,8 +90,9 @@ export function captions(nodes, where, narrow) {
     const rows = layer.filter((node) => ["row", "group"].includes(node.kind));
     const streams = new Set(rows.map((node) => node.stream));
     if (streams.size !== 1) return [];
-    const top = Math.min(...layer.map((node) => where.get(node.key).y - size(node, false).height / 2));
+    const at = (node) => /** @type {Place} */ (where.get(node.key));
+    const top = Math.min(...layer.map((node) => at(node).y - size(node, false).height / 2));
     const [stream] = streams;
-    return [{ key: `caption:${layer[0].layer}`, text: stream, x: where.get(rows[0].key).x, y: top - 16 }];
+    return [{ key: `caption:${layer[0].layer}`, text: stream, x: at(rows[0]).x, y: top - 16 }];
   });
 }

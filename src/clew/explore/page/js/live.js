@@ -14,9 +14,10 @@ const AGAIN_MS = 3000;
 class Live extends EventTarget {
   /** @type {"starting"|"following"|"quiet"|"lost"} */
   state = "starting";
+  /** When the store last changed, if it ever did. @type {number|null} */
   #last = null;
+  /** The state of the store as the server last named it. @type {string|null} */
   #known = null;
-  #source = null;
 
   start() {
     this.#connect();
@@ -25,7 +26,8 @@ class Live extends EventTarget {
 
   /** Call a function after each commit, until the signal aborts. */
   follow(listener, signal) {
-    this.addEventListener("commit", (event) => listener(event.detail), { signal });
+    const heard = (event) => listener(/** @type {CustomEvent} */ (event).detail);
+    this.addEventListener("commit", heard, { signal });
   }
 
   get words() {
@@ -39,10 +41,10 @@ class Live extends EventTarget {
   }
 
   #connect() {
-    this.#source = new EventSource("api/events");
-    this.#source.addEventListener("open", () => this.#opened());
-    this.#source.addEventListener("commit", (event) => this.#heard(JSON.parse(event.data)));
-    this.#source.addEventListener("error", () => this.#failed());
+    const source = new EventSource("api/events");
+    source.addEventListener("open", () => this.#opened());
+    source.addEventListener("commit", (event) => this.#heard(JSON.parse(event.data)));
+    source.addEventListener("error", () => this.#failed(source));
   }
 
   async #opened() {
@@ -66,10 +68,11 @@ class Live extends EventTarget {
     this.dispatchEvent(new CustomEvent("commit", { detail }));
   }
 
-  #failed() {
+  /** @param {EventSource} source */
+  #failed(source) {
     this.#become("lost");
     // The browser connects again by itself, unless the server refused.
-    if (this.#source.readyState === EventSource.CLOSED) setTimeout(() => this.#connect(), AGAIN_MS);
+    if (source.readyState === EventSource.CLOSED) setTimeout(() => this.#connect(), AGAIN_MS);
   }
 
   #settle() {

@@ -1,6 +1,7 @@
 /** The page: a frame with views in it. The address says which view is shown, and with what. */
 
 import { ask } from "./api.js";
+import { byId } from "./dom.js";
 import { live } from "./live.js";
 import { read } from "./route.js";
 import { failure } from "./section.js";
@@ -18,8 +19,10 @@ import { why } from "./views/why.js";
  * @type {Object<string, (main: Element, query: URLSearchParams, signal: AbortSignal) => any>}
  */
 const VIEWS = { streams, results, why, forward, compare, minimize };
+/** @type {Object<string, string>} */
 const TAB = { why: "results", forward: "results", minimize: "results" };
 
+/** @type {{view: string, update: ((query: URLSearchParams) => boolean)|null, leave: AbortController}} */
 let current = { view: "", update: null, leave: new AbortController() };
 
 async function show() {
@@ -29,7 +32,7 @@ async function show() {
   const leave = new AbortController();
   current = { view, update: null, leave };
   mark(TAB[view] ?? view);
-  const main = document.getElementById("main");
+  const main = byId("main");
   main.replaceChildren();
   try {
     if (!VIEWS[view]) throw new Error(`This page has no view \`${view}\`.`);
@@ -41,7 +44,7 @@ async function show() {
 }
 
 function mark(view) {
-  for (const tab of document.querySelectorAll(".tabs a")) {
+  for (const tab of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".tabs a"))) {
     if (tab.dataset.view === view) tab.setAttribute("aria-current", "page");
     else tab.removeAttribute("aria-current");
   }
@@ -56,24 +59,24 @@ function arrive(main) {
 }
 
 function showLive() {
-  const badge = document.getElementById("live");
+  const badge = byId("live");
   badge.dataset.state = live.state;
   if (badge.textContent !== live.words) badge.textContent = live.words;
 }
 
 async function showStore() {
-  const place = document.getElementById("store");
+  const place = byId("store");
   const store = await ask("store").catch(() => null);
   place.textContent = store?.name ?? "";
   place.title = store?.path ?? "";
 }
 
-startTheme(document.getElementById("theme"));
+startTheme(byId("theme"));
 live.addEventListener("state", showLive);
 live.start();
-document.querySelector(".skip").addEventListener("click", (event) => {
+document.querySelector(".skip")?.addEventListener("click", (event) => {
   event.preventDefault();
-  document.getElementById("main").focus();
+  byId("main").focus();
 });
 addEventListener("hashchange", show);
 showStore();

@@ -15,7 +15,7 @@ export function related(drawing, key) {
   const links = drawing.links.map(({ source, target }) => [target, source]);
   const along = closure(links, key);
   const kinds = new Map(drawing.nodes.map((node) => [node.key, node.kind]));
-  const isRow = (each) => ["row", "group"].includes(kinds.get(each));
+  const isRow = (each) => ["row", "group"].includes(kinds.get(each) ?? "");
   if (!drawing.edges?.length || !isRow(key)) return along;
   const rows = closure(drawing.edges, key);
   for (const each of along) if (!isRow(each)) rows.add(each);
@@ -33,7 +33,11 @@ export function drawnAs({ nodes }, key) {
   return groups.length === 1 ? groups[0].key : undefined;
 }
 
-/** All that can be reached from a key along pairs, forwards, and all from which it can be. */
+/**
+ * All that can be reached from a key along pairs, forwards, and all from which it can be.
+ * @param {string[][]} pairs
+ * @param {string} key
+ */
 function closure(pairs, key) {
   const forwards = neighbours(pairs, 0, 1);
   const backwards = neighbours(pairs, 1, 0);

@@ -6,6 +6,10 @@ import { duration, number, time } from "./words.js";
 
 const DASH = "–";
 
+/**
+ * A heading, what stands below it for a stream and its node of the flow, and whether that is a number.
+ * @type {[string, (each: any, node: any) => string, boolean?][]}
+ */
 const COLUMNS = [
   ["kind", (each) => each.kind],
   ["from", (each) => each.sources.join(", ") || DASH],

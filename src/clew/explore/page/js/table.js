@@ -9,7 +9,8 @@ import { isNumeric, shown } from "./value.js";
 import { rowKey, rowLabel } from "./words.js";
 
 /**
- * @typedef {{name: string, type?: string, value: (row: any) => any, show?: (row: any) => Node|string}} Column
+ * @typedef {{name: string, type?: string, own?: boolean, value: (row: any) => any,
+ *            show?: (row: any) => Node|string}} Column `own`: a column of the stream itself
  */
 
 export class RowTable {
@@ -18,6 +19,7 @@ export class RowTable {
 
   /**
    * @param {{caption: string, actions?: (row: any) => Node[], header?: (column: Column) => Node|string,
+   *          sorted?: (column: Column) => "ascending"|"descending"|null,
    *          extra?: Column[], types?: Object<string, string>}} how
    */
   constructor(how) {
@@ -42,8 +44,8 @@ export class RowTable {
   }
 
   #put(before, fresh) {
-    const focused = this.body.contains(document.activeElement)
-      ? document.activeElement.closest("tr")?.dataset.key : null;
+    const active = document.activeElement;
+    const focused = this.body.contains(active) ? active?.closest("tr")?.dataset.key : null;
     const lines = [...this.#lines].map(([key, line]) => {
       const old = before.get(key);
       const kept = old && old.textContent === line.textContent ? old : line;
@@ -83,7 +85,7 @@ export class RowTable {
 
   #move(event) {
     const line = event.target.closest("tr");
-    const lines = [...this.body.children];
+    const lines = [...this.body.rows];
     const at = lines.indexOf(line);
     const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: lines.length - 1 }[event.key];
     if (event.key === "Enter" && event.target === line) line.querySelector("td.act a")?.click();

@@ -26,16 +26,23 @@ const NONE = {
 
 export class TraceView {
   #tables = new Map();
+  /** Called with each answer. @type {((trace: any) => void)|undefined} */
+  shown;
+  /** Called with the number of rows that are new since the last answer. @type {((fresh: number) => void)|undefined} */
+  arrived;
 
   /**
    * @param {{direction: "backward"|"forward", query: URLSearchParams, signal: AbortSignal,
-   *          root: Element, extra?: any[]}} how `extra` columns of the tables
+   *          root: Element, extra?: import("./table.js").Column[]}} how `extra` columns of the tables
    */
-  constructor(how) {
-    Object.assign(this, how);
+  constructor({ direction, query, signal, root, extra }) {
+    this.direction = direction;
+    this.query = query;
+    this.signal = signal;
+    this.extra = extra;
     this.stream = this.query.get("stream") ?? "";
     this.row = this.query.get("row") ?? "";
-    this.highlights = new Highlights(this.root, this.signal);
+    this.highlights = new Highlights(root, signal);
     this.headline = h("h1", { tabindex: -1 }, TITLE[this.direction]);
     this.trail = h("div", {}, crumbs(this.stream));
     this.chips = h("div", { class: "row" });
@@ -112,11 +119,11 @@ export class TraceView {
     this.trail.replaceChildren(crumbs(this.stream, subject ? rowLabel(subject) : this.row));
     this.headline.textContent = sentence(trace);
     document.title = `${this.headline.textContent} · clew`;
-    this.chips.replaceChildren(...chips(trace), this.controls.menus(trace));
+    this.chips.replaceChildren(...chips(trace), this.controls.menus());
     this.shown?.(trace);
     const fresh = this.#update(trace);
-    if (fresh !== null) this.arrived?.(fresh, trace);
-    return [missing(trace), ...this.#sheets(trace)].filter(Boolean);
+    if (fresh !== null) this.arrived?.(fresh);
+    return [missing(trace), ...this.#sheets(trace)].filter((each) => each !== false);
   }
 
   /** Fill the tables; returns how many rows are new since the last time, null the first time. */
@@ -180,7 +187,7 @@ function chips(trace) {
     h("span", { class: trace.exactness === "exact" ? "chip" : "chip warn" }, trace.exactness),
     !trace.complete && h("span", { class: "chip warn" }, "incomplete"),
     h("span", { class: "chip" }, `answered in ${duration(trace.seconds)}`),
-  ].filter(Boolean);
+  ].filter((each) => each !== false);
 }
 
 function missing(trace) {

@@ -1,5 +1,6 @@
 /** The types of columns in words that people use. */
 
+/** @type {[RegExp, string][]} */
 const WORDS = [
   [/^STRUCT\(("?)start\1 TIMESTAMP[^,]*, ("?)end\2 TIMESTAMP[^,]*\)$/, "time span"],
   [/^STRUCT/, "fields"],

@@ -59,6 +59,7 @@ export function clock(iso) {
   return time(iso).split(" ").at(-1);
 }
 
+/** @type {[string, number][]} */
 const UNITS = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
 
 /** A number of seconds with at most two units: `2 min 30 s`. */

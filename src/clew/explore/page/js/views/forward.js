@@ -23,7 +23,7 @@ export async function forward(main, query, signal) {
   const side = h("div", { class: "stack" });
   const life = new Section("Alive or expired");
   const { stream, row } = view;
-  view.shown = () => side.replaceChildren(...[view.subject(), more(view)].filter(Boolean));
+  view.shown = () => side.replaceChildren(...[view.subject(), more(view)].filter((each) => each !== false));
   view.arrived = (fresh) => fresh && tell(`${count(fresh, "new result")} of this row`);
   const status = () => life.load(() => view.ask("status", { stream, row }), shownLife);
   view.parts.push(life.element);
@@ -36,7 +36,12 @@ export async function forward(main, query, signal) {
   return (next) => view.follow(next);
 }
 
-function badge(state, text, title = null) {
+/**
+ * @param {string} state
+ * @param {string} text
+ * @param {string|null} [title]
+ */
+function badge(state, text, title) {
   return h("span", { class: "badge", data: { state }, title }, text);
 }
 

@@ -54,8 +54,22 @@ function first(all) {
 }
 
 class Page {
+  /**
+   * @param {string} stream
+   * @param {URLSearchParams} query
+   * @param {any[]} all streams of the store
+   * @param {Section} body
+   * @param {Element} lead
+   * @param {AbortSignal} signal
+   */
   constructor(stream, query, all, body, lead, signal) {
-    Object.assign(this, { stream, query, all, body, lead });
+    this.stream = stream;
+    this.query = query;
+    this.all = all;
+    this.body = body;
+    this.lead = lead;
+    this.pager = h("nav", { class: "pager", "aria-label": "Pages" });
+    this.rows = h("div", { class: "stack" });
     this.leave = new AbortController();
     this.signal = AbortSignal.any([signal, this.leave.signal]);
     this.streams = byName(all);
@@ -80,34 +94,36 @@ class Page {
 
   #show(answer) {
     this.#summary(answer);
-    if (this.table) return this.#refresh(answer);
-    this.table = new RowTable({
+    if (this.table) {
+      const fresh = this.#fill(answer, this.table);
+      if (fresh) tell(`${count(fresh, "new row")} of ${this.stream}`);
+      return null;
+    }
+    const table = new RowTable({
       caption: `Rows of ${this.stream}`, actions: (row) => questions(this.streams, row),
       types: Object.fromEntries(answer.columns.map((each) => [each.name, each.type])),
       header: (column) => (column.own ? this.#sorter(column) : column.name),
       sorted: (column) => (column.name === this.query.get("order_by") && column.own
         ? (this.query.get("descending") ? "descending" : "ascending") : null),
     });
-    this.table.update(answer.rows);
-    this.pager = h("nav", { class: "pager", "aria-label": "Pages" });
-    this.#pages(answer);
-    this.rows = h("div", { class: "stack" }, this.#sheet(answer));
+    this.table = table;
+    this.#fill(answer, table);
     return h("div", { class: "stack" }, this.#controls(answer), this.rows, this.pager);
   }
 
-  #sheet(answer) {
-    if (answer.rows.length) return this.table.element;
+  #sheet(answer, table) {
+    if (answer.rows.length) return table.element;
     if (isAsked(this.query)) return nothing("No row is like that", "Change the conditions, or clear them.");
     return this.streams.get(this.stream)?.kind === "source"
       ? nothing("No row yet", "Source rows are kept once they took part in a result.") : noData();
   }
 
-  #refresh(answer) {
-    const fresh = this.table.update(answer.rows);
-    this.rows.replaceChildren(this.#sheet(answer));
+  /** Show an answer's rows; returns how many were not there before. */
+  #fill(answer, table) {
+    const fresh = table.update(answer.rows);
+    this.rows.replaceChildren(this.#sheet(answer, table));
     this.#pages(answer);
-    if (fresh) tell(`${count(fresh, "new row")} of ${this.stream}`);
-    return null;
+    return fresh;
   }
 
   #summary({ total }) {

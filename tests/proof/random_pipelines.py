@@ -30,7 +30,7 @@ from properties.row_files import read_frames, write_data
 from properties.stream_model import run_stream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pyspark.sql import DataFrame
 
@@ -151,9 +151,14 @@ def _replays_in_batch(spec: Any) -> bool:
 
 
 def _explain(model: Any, found: list[Traced], spec: Any) -> str:
-    rows = [(_values(t.values), t.refs("rid")) for t in found]
+    names = (*spec.sources, *spec.statics)  # a named frame is not a source
+    rows = [(_values(t.values), _refs(t, names)) for t in found]
     wrong = explain(model, rows)
     return f"{spec}\n{wrong}" if wrong else ""
+
+
+def _refs(row: Traced, names: Iterable[str]) -> frozenset[tuple[str, Any]]:
+    return frozenset((name, one["rid"]) for name in names for one in row.sources.get(name, ()))
 
 
 def _values(values: Mapping[str, Any]) -> dict[str, Any]:

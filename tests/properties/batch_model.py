@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from properties.evaluation import narrow_rows
 from properties.free_choices import group_by, keep_one, settle
-from properties.model_rows import Model, ModelRow, Path, Prov
+from properties.model_rows import Model, ModelRow, Path, Prov, all_of, any_of
 from properties.operator_tree import (
     Aggregate,
     Distinct,
-    Drop,
     DropDuplicates,
-    Explode,
-    Filter,
     Join,
+    Narrow,
     Node,
     OrderLimit,
+    Pivot,
     Read,
-    Rename,
-    Select,
+    SetOperation,
     Spec,
     Union,
     Watermark,
-    WithColumn,
     children,
     columns,
 )
-from properties.row_groups import Group, group_rows, merge_sessions, summary_row
+from properties.row_groups import Group, group_rows, merge_sessions, summarise, summary_row
 from properties.row_pairs import join_tables
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ class TableEvaluation:
         if isinstance(node, Read):
             return source_rows(node.source, self._tables[node.source])
         inputs = [self.rows(child) for child in children(node)]
-        if isinstance(node, Filter | WithColumn | Select | Rename | Drop | Explode | Watermark):
+        if isinstance(node, Narrow | Watermark):
             return narrow_rows(node, inputs[0])
         return self._wide(node, *(settle(rows) for rows in inputs))
 
@@ -57,11 +56,15 @@ class TableEvaluation:
     ) -> list[ModelRow]:
         match node:
             case Union():
-                return [*rows, *other]
+                return _filled(columns(node), [*rows, *other])
             case Distinct() | DropDuplicates():
                 return self._dedup(node, rows)
             case Aggregate():
                 return _aggregate_table(node, rows)
+            case Pivot():
+                return _pivot_table(node, rows)
+            case SetOperation():
+                return _compare_tables(node, rows, other)
             case Join():
                 return join_tables(node, rows, other)
             case OrderLimit(_, by, n):
@@ -86,10 +89,65 @@ def source_rows(source: str, rows: Iterable[Row]) -> list[ModelRow]:
     return [ModelRow(row, Prov(frozenset([(source, row["rid"])]))) for row in rows]
 
 
+def _filled(names: Iterable[str], rows: Iterable[ModelRow]) -> list[ModelRow]:
+    """Give rows all columns of a union; a side that lacks one has nulls."""
+    return [replace(row, values={name: row.values.get(name) for name in names}) for row in rows]
+
+
+def _compare_tables(
+    node: SetOperation, rows: Iterable[ModelRow], other: Iterable[ModelRow]
+) -> list[ModelRow]:
+    """Keep the distinct rows that the other side has, or has not; nulls are equal."""
+    left = group_by(rows, tuple(columns(node.left)))
+    right = group_by(other, tuple(columns(node.right)))
+    found = []
+    for key, group in left.items():
+        sides = [group, right[key]] if key in right else [group]
+        if (key in right) == (node.verb == "intersect"):
+            prov = all_of(any_of(row.prov for row in side) for side in sides)
+            found.append(ModelRow(group[0].values, prov))
+    return found
+
+
+def _pivot_table(node: Pivot, rows: list[ModelRow]) -> list[ModelRow]:
+    """Summarise each group once for each value: null for a value that the group has not."""
+    found = []
+    for key, group in group_by(rows, node.keys).items():
+        values = dict(zip(node.keys, key, strict=True))
+        for value in node.values:
+            having = [row.values for row in group if row.values[node.column] == value]
+            values[value] = summarise(node.agg, having) if having else None
+        found.append(ModelRow(values, all_of(row.prov for row in group)))
+    return found
+
+
+def _grouping_sets(node: Aggregate) -> list[tuple[str, ...]]:
+    match node.grouping:
+        case "rollup":
+            return [node.keys[:n] for n in range(len(node.keys), -1, -1)]
+        case "cube":
+            sizes = range(len(node.keys), -1, -1)
+            return [keys for n in sizes for keys in itertools.combinations(node.keys, n)]
+        case _:
+            return [node.keys]
+
+
+def _aggregate_sets(node: Aggregate, rows: list[ModelRow]) -> list[ModelRow]:
+    """Group rows by each of several sets of keys; the keys that are left out become null."""
+    found = []
+    for keys in _grouping_sets(node):
+        for key, group in group_by(rows, keys).items():
+            named = dict(zip(keys, key, strict=True))
+            found.append(summary_row(node, tuple(named.get(name) for name in node.keys), group))
+    return found
+
+
 def _aggregate_table(node: Aggregate, rows: list[ModelRow]) -> list[ModelRow]:
     groups: dict[Group, list[ModelRow]] = defaultdict(list)
     for group, row in group_rows(node, rows):
         groups[group].append(row)
+    if node.grouping != "groupBy":
+        return _aggregate_sets(node, rows)
     if node.window is None and not node.keys:
         return [summary_row(node, (), rows)]  # a global aggregate answers even for no rows
     found = list(groups.items())

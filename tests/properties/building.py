@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column
@@ -16,14 +17,20 @@ from properties.operator_tree import (
     Explode,
     Filter,
     Join,
+    Named,
     Node,
     OrderLimit,
+    Pivot,
     Read,
     Rename,
     Select,
+    SetOperation,
     Spec,
     Union,
+    Unpivot,
     Watermark,
+    Window,
+    WindowColumn,
     WithColumn,
     children,
     columns,
@@ -76,8 +83,20 @@ def _apply(node: Node, frame: Any, other: Any = None) -> Any:
         case Explode(_, column, name, outer):
             explode = F.explode_outer if outer else F.explode
             return frame.withColumn(name, explode(F.col(column)))
-        case Union(_, _, by_name):
-            return frame.unionByName(other) if by_name else frame.union(other)
+        case WindowColumn(_, window, name):
+            return frame.withColumn(name, _window_column(window))
+        case Unpivot(_, ids, values, variable, value):
+            return frame.unpivot(list(ids), list(values), variable, value)
+        case Named(_, name):
+            return frame.named(name) if hasattr(frame, "named") else frame
+        case Union(_, _, by_name, fills):
+            by = partial(frame.unionByName, allowMissingColumns=fills)
+            return by(other) if by_name else frame.union(other)
+        case SetOperation(_, _, verb):
+            return getattr(frame, verb)(other)
+        case Pivot(_, keys, column, values, agg):
+            grouped = frame.groupBy(*keys).pivot(column, list(values))
+            return grouped.agg(_AGGS[agg.fn](agg.column).alias(agg.name))
         case Distinct():
             return frame.distinct()
         case DropDuplicates(_, subset, within):
@@ -109,15 +128,17 @@ _AGGS: dict[str, Callable[[str], Column]] = {
 def _apply_aggregate(node: Aggregate, frame: Any) -> Any:
     by: list[Any] = list(node.keys)
     if node.window is not None:
-        size = f"{node.window.size_seconds} seconds"
-        slide = node.window.slide_seconds
-        if node.window.session:
-            by.insert(0, F.session_window(node.window.column, size))
-        elif slide is None:
-            by.insert(0, F.window(node.window.column, size))
-        else:
-            by.insert(0, F.window(node.window.column, size, f"{slide} seconds"))
-    return frame.groupBy(*by).agg(*(_AGGS[a.fn](a.column).alias(a.name) for a in node.aggs))
+        by.insert(0, _window_column(node.window))
+    return getattr(frame, node.grouping)(*by).agg(
+        *(_AGGS[a.fn](a.column).alias(a.name) for a in node.aggs)
+    )
+
+
+def _window_column(window: Window) -> Column:
+    size, slide = f"{window.size_seconds} seconds", window.slide_seconds
+    if window.session:
+        return F.session_window(window.column, size)
+    return F.window(window.column, size, None if slide is None else f"{slide} seconds")
 
 
 def _apply_join(node: Join, left: Any, right: Any) -> Any:

@@ -6,8 +6,20 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from properties.operator_tree import Drop, Explode, Filter, Node, Rename, Select, WithColumn
+from properties.model_rows import MILLI
+from properties.operator_tree import (
+    Drop,
+    Explode,
+    Filter,
+    Node,
+    Rename,
+    Select,
+    Unpivot,
+    WindowColumn,
+    WithColumn,
+)
 from properties.row_form import SECOND, Row
+from properties.row_groups import windows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -40,6 +52,11 @@ _STRICT: dict[str, Callable[..., Any]] = {
     "size": len,
     "second": lambda a: a // SECOND % 60,
     "window_time": lambda a: a[1] - 1,
+    "later": lambda a, seconds: a + seconds * SECOND,
+    "from_text": lambda a: a,
+    "from_seconds": lambda a: a // SECOND * SECOND,
+    "from_json": lambda a: a // MILLI * MILLI,  # JSON has milliseconds
+    "minute": lambda a: a // (60 * SECOND) * (60 * SECOND),
     "start": lambda a: a[0],
     "end": lambda a: a[1],
 }
@@ -92,6 +109,12 @@ def _derive(node: Node, row: Row) -> Iterator[Row]:
             yield {new if name == old else name: value for name, value in row.items()}
         case Drop(_, names):
             yield {name: value for name, value in row.items() if name not in names}
+        case WindowColumn(_, window, name):
+            for one in windows_of(window, row[window.column]):
+                yield row | {name: one}
+        case Unpivot(_, ids, values, variable, value):
+            for name in values:
+                yield {one: row[one] for one in ids} | {variable: name, value: row[name]}
         case Explode(_, column, name, outer):
             for item in row[column] or ((None,) if outer else ()):
                 yield row | {name: item}

@@ -70,6 +70,14 @@ def conjuncts(expr: Expr) -> tuple[Expr, ...]:
 _INFIX = {"and": "AND", "or": "OR"} | {
     op: op for op in ("+", "-", "*", "%", "=", "<>", "<", "<=", ">", ">=", "<=>")
 }
+_TIMES = {
+    "later": "{0} + make_dt_interval(0, 0, 0, {1})",
+    "from_text": "CAST(CAST({0} AS STRING) AS TIMESTAMP)",
+    "from_seconds": "to_timestamp(date_format({0}, 'yyyy-MM-dd HH:mm:ss'))",
+    "from_json": "CAST(get_json_object(to_json(named_struct('t', {0})), '$.t') AS TIMESTAMP)",
+    "minute": "date_trunc('minute', {0})",
+}
+"""Times that are made of times."""
 _POSTFIX = {"isnull": "IS NULL", "isnotnull": "IS NOT NULL"}
 
 
@@ -97,6 +105,8 @@ def to_sql(expr: Expr) -> str:
         return f"{_operand(args[0])} {_POSTFIX[op]}"
     if op in ("start", "end"):
         return f"{to_sql(args[0])}.{op}"
+    if op in _TIMES:
+        return _TIMES[op].format(*map(to_sql, args))
     if op == "not":
         return f"NOT ({to_sql(args[0])})"
     if op == "in":
@@ -130,6 +140,13 @@ _COLUMN_OPS: dict[str, Callable[..., Column]] = {
     "size": F.size,
     "second": F.second,
     "window_time": F.window_time,
+    "later": lambda a, seconds: a + F.make_dt_interval(F.lit(0), F.lit(0), F.lit(0), seconds),
+    "from_text": lambda a: a.cast("string").cast("timestamp"),
+    "from_seconds": lambda a: F.to_timestamp(F.date_format(a, "yyyy-MM-dd HH:mm:ss")),
+    "from_json": lambda a: F.get_json_object(F.to_json(F.struct(a.alias("t"))), "$.t").cast(
+        "timestamp"
+    ),
+    "minute": lambda a: F.date_trunc("minute", a),
     "start": lambda a: a.getField("start"),
     "end": lambda a: a.getField("end"),
 }
@@ -152,7 +169,7 @@ def kind_of(expr: Expr, columns: Mapping[str, Kind]) -> Kind:
         return "string" if isinstance(expr.args[0], str) else "int"
     if expr.op in ("upper", "concat"):
         return "string"
-    if expr.op in ("window_time", "start", "end"):
+    if expr.op in ("window_time", "start", "end", *_TIMES):
         return "timestamp"
     if expr.op in ("length", "size", "second"):
         return "int"

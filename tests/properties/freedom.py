@@ -14,12 +14,17 @@ from properties.operator_tree import (
     Explode,
     Filter,
     Join,
+    Named,
     Node,
     OrderLimit,
+    Pivot,
     Read,
     Rename,
     Select,
+    SetOperation,
+    Unpivot,
     Watermark,
+    WindowColumn,
     WithColumn,
     aggregate_columns,
     children,
@@ -51,6 +56,14 @@ def settled(node: Node) -> frozenset[str] | None:
             before = settled(child)
             kept = (name for name, value in named if before is not None and refs(value) <= before)
             return None if before is None else frozenset(kept)
+        case Unpivot(child, ids, values, variable, value):
+            before = settled(child)
+            if before is None:
+                return None
+            return (before & {*ids}) | {variable} | ({value} if before >= {*values} else set())
+        case WindowColumn(child, window, name):
+            before = settled(child)
+            return before | {name} if before is not None and window.column in before else None
         case Explode(child, column, name):
             before = settled(child)
             return before | {name} if before is not None and column in before else None
@@ -63,7 +76,7 @@ def settled(node: Node) -> frozenset[str] | None:
         case _:
             inputs = children(node)
             open_input = any(not is_settled(child) for child in inputs)
-            if open_input and len(inputs) == 1 and isinstance(node, Watermark):
+            if open_input and isinstance(node, Watermark | Named):
                 return settled(inputs[0])
             return None if open_input else frozenset(columns(node))
 
@@ -91,16 +104,20 @@ def identifying(node: Node) -> tuple[str, ...] | None:
             return _renamed(identifying(child), {n: n for n in columns(child)} | {old: new})
         case Drop(child, names):
             return _unless(identifying(child), lambda found: bool(set(names) & set(found)))
-        case Distinct() | Aggregate():
-            keys = (
+        case Aggregate(_, _, _, _, grouping) if grouping != "groupBy":
+            return None  # a key may be null, and null where it is left out
+        case Pivot(_, keys):
+            return keys
+        case Distinct() | Aggregate() | SetOperation():
+            found = (
                 aggregate_columns(dataclasses.replace(node, aggs=()))
                 if (isinstance(node, Aggregate))
                 else columns(node)
             )
-            return None if "array" in keys.values() else tuple(keys)
+            return None if "array" in found.values() else tuple(found)
         case DropDuplicates(_, subset):
             return subset
-        case Filter(child) | Watermark(child) | OrderLimit(child):
+        case Filter(child) | Watermark(child) | Named(child) | OrderLimit(child):
             return identifying(child)
         case Join():
             return _identifying_join(node)

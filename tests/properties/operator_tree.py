@@ -96,13 +96,69 @@ class Explode(Node):
     outer: bool = False
 
 
+@dataclass(frozen=True)
+class Window:
+    """A time window over a timestamp, or over an earlier window's last instant.
+
+    `slide_seconds` is `None` for tumbling windows. For sessions, `size_seconds` is the gap.
+    """
+
+    column: str
+    size_seconds: int
+    slide_seconds: int | None = None
+    session: bool = False
+
+    @property
+    def name(self) -> str:
+        """The column that the window becomes."""
+        return "session_window" if self.session else "window"
+
+
+@dataclass(frozen=True, repr=False)
+class WindowColumn(Node):
+    """`withColumn` of a time window: a sliding one makes several rows of one."""
+
+    child: Node
+    window: Window
+    name: str
+
+
+@dataclass(frozen=True, repr=False)
+class Unpivot(Node):
+    """`unpivot`: a row for each of some whole numbers, with the name of its column."""
+
+    child: Node
+    ids: tuple[str, ...]
+    values: tuple[str, ...]
+    variable: str = "name"
+    value: str = "value"
+
+
+@dataclass(frozen=True, repr=False)
+class Named(Node):
+    """clew's `named`; nothing for Spark."""
+
+    child: Node
+    name: str
+
+
 @dataclass(frozen=True, repr=False)
 class Union(Node):
-    """`union`, or `unionByName`."""
+    """`union`, or `unionByName`, where asked with columns that one side lacks."""
 
     left: Node
     right: Node
     by_name: bool = False
+    fills: bool = False
+
+
+@dataclass(frozen=True, repr=False)
+class SetOperation(Node):
+    """`intersect` or `subtract`."""
+
+    left: Node
+    right: Node
+    verb: Literal["intersect", "subtract"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -122,24 +178,6 @@ class DropDuplicates(Node):
 
 
 @dataclass(frozen=True)
-class Window:
-    """A time window over a timestamp, or over an earlier window's last instant.
-
-    `slide_seconds` is `None` for tumbling windows. For sessions, `size_seconds` is the gap.
-    """
-
-    column: str
-    size_seconds: int
-    slide_seconds: int | None = None
-    session: bool = False
-
-    @property
-    def name(self) -> str:
-        """The column that the window becomes."""
-        return "session_window" if self.session else "window"
-
-
-@dataclass(frozen=True)
 class Agg:
     """One aggregate. `rids` collects the column into a sorted array."""
 
@@ -156,6 +194,18 @@ class Aggregate(Node):
     window: Window | None
     keys: tuple[str, ...]
     aggs: tuple[Agg, ...]
+    grouping: Literal["groupBy", "rollup", "cube"] = "groupBy"
+
+
+@dataclass(frozen=True, repr=False)
+class Pivot(Node):
+    """`groupBy(*keys).pivot(column, values).agg(...)`: a column for each of the values."""
+
+    child: Node
+    keys: tuple[str, ...]
+    column: str
+    values: tuple[str, ...]
+    agg: Agg
 
 
 @dataclass(frozen=True, repr=False)
@@ -187,7 +237,10 @@ class OrderLimit(Node):
     n: int
 
 
-Narrow: TypeAlias = Filter | WithColumn | Select | Rename | Drop | Explode
+Narrow: TypeAlias = (
+    Filter | WithColumn | Select | Rename | Drop | Explode | WindowColumn | Unpivot | Named
+)
+"""Operators that look at one row."""
 
 
 @dataclass(frozen=True)
@@ -249,6 +302,16 @@ def columns(node: Node) -> dict[str, Kind]:
             return {name: kind for name, kind in columns(child).items() if name not in names}
         case Explode(child, _, name):
             return columns(child) | {name: "int"}
+        case WindowColumn(child, _, name):
+            return columns(child) | {name: "window"}
+        case Unpivot(child, ids, _, variable, value):
+            before = columns(child)
+            return {name: before[name] for name in ids} | {variable: "string", value: "int"}
+        case Union(left, right):
+            return columns(left) | columns(right) if node.fills else columns(left)
+        case Pivot(child, keys, _, values, agg):
+            made = aggregate_columns(Aggregate(child, None, keys, (agg,)))
+            return {key: made[key] for key in keys} | dict.fromkeys(values, made[agg.name])
         case Aggregate():
             return aggregate_columns(node)
         case Join():
@@ -309,8 +372,15 @@ def describe(node: Node) -> str:
             return f"{child!r}.drop({', '.join(names)})"
         case Explode(child, column, name, outer):
             return f"{child!r}.withColumn({name}, explode{'_outer' if outer else ''}({column}))"
-        case Union(left, right, by_name):
-            return f"{left!r}.union{'ByName' if by_name else ''}({right!r})"
+        case WindowColumn(child, window, name):
+            return f"{child!r}.withColumn({name}, {_describe_window(window)})"
+        case Unpivot(child, ids, values, variable, value):
+            return f"{child!r}.unpivot({list(ids)}, {list(values)}, {variable}, {value})"
+        case Named(child, name):
+            return f"{child!r}.named({name})"
+        case Union(left, right, by_name, fills):
+            by = "ByName" if by_name else ""
+            return f"{left!r}.union{by}({right!r}{', allowMissingColumns' if fills else ''})"
         case Distinct(child):
             return f"{child!r}.distinct()"
         case DropDuplicates(child, subset, within):
@@ -329,7 +399,12 @@ def _describe_wide(node: Node) -> str:
         case Aggregate(child, window, keys, aggs):
             by = ", ".join(([] if window is None else [_describe_window(window)]) + list(keys))
             made = ", ".join(f"{a.fn}({a.column}) AS {a.name}" for a in aggs)
-            return f"{child!r}.groupBy({by}).agg({made})"
+            return f"{child!r}.{node.grouping}({by}).agg({made})"
+        case Pivot(child, keys, column, values, agg):
+            pivot = f"pivot({column}, {list(values)}).agg({agg.fn}({agg.column}))"
+            return f"{child!r}.groupBy({', '.join(keys)}).{pivot}"
+        case SetOperation(left, right, verb):
+            return f"{left!r}.{verb}({'itself' if left == right else repr(right)})"
         case Join(left, right):
             other = "itself" if left == right else repr(right)
             condition = f"using {list(node.keys)}" if node.using else join_condition(node)

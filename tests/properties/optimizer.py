@@ -21,12 +21,15 @@ from properties.operator_tree import (
     Explode,
     Filter,
     Join,
+    Named,
     Node,
     Read,
     Rename,
     Select,
     Union,
+    Unpivot,
     Watermark,
+    WindowColumn,
     WithColumn,
     children,
     columns,
@@ -63,6 +66,14 @@ def rearrange(node: Node, conditions: tuple[Expr, ...] = ()) -> Node:
             full = Expr(">", (Expr("size", (col(column),)), lit(0)))
             below, above = _split(conditions, lambda c: name not in refs(c))
             below += () if outer else (full,)
+            return _filtered(replace(node, child=rearrange(child, below)), above)
+        case Named(child):
+            return replace(node, child=rearrange(child, conditions))
+        case Unpivot(child, ids):
+            below, above = _split(conditions, lambda c: refs(c) <= set(ids))
+            return _filtered(replace(node, child=rearrange(child, below)), above)
+        case WindowColumn(child, _, name):
+            below, above = _split(conditions, lambda c: name not in refs(c))
             return _filtered(replace(node, child=rearrange(child, below)), above)
         case Union(left, right):
             sides = (rearrange(left, conditions), rearrange(right, conditions))
@@ -204,6 +215,11 @@ def event_times(node: Node) -> tuple[str, ...]:
             defined = definitions(node)
             names = {name: defined.get(name, col(name)) for name in columns(node)}
             return tuple(name for name, value in names.items() if _is_time(value, before))
+        case Unpivot(child, ids):
+            return tuple(name for name in ids if name in event_times(child))
+        case WindowColumn(child, window, name):
+            before = event_times(child)
+            return (*before, name) if window.column in before else before
         case Aggregate(child, window, keys):
             before = event_times(child)
             timed = () if window is None or window.column not in before else (window.name,)

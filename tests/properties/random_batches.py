@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 from properties.expressions import col
 from properties.freedom import identifying, is_settled
 from properties.operator_tree import (
+    Agg,
     Distinct,
+    Drop,
     DropDuplicates,
     Join,
     Node,
     OrderLimit,
+    Pivot,
     Read,
     Select,
+    SetOperation,
     Union,
     Window,
+    WindowColumn,
     columns,
 )
 from properties.row_form import COLUMNS
@@ -47,6 +53,9 @@ class BatchMaker:
             (2, self._batch_dedup),
             (3, self._batch_aggregate),
             (4, self._batch_join),
+            (1, self._batch_window_column),
+            (1, self._batch_pivot),
+            (1.5, self._batch_set_operation),
         ]
         if identifying(node):
             steps.append((1.5, self._order_limit))
@@ -63,7 +72,38 @@ class BatchMaker:
     def _batch_union(self, node: Node) -> Node:
         base = columns(node) == COLUMNS
         other = self._batch_branch() if base else self.steps.same_columns(node)
+        lacking = self.steps.some(columns(other), 0)[:2]
+        if lacking and len(lacking) < len(columns(other)) and self.steps.chance(0.25):
+            return Union(node, Drop(other, lacking), by_name=True, fills=True)
         return Union(node, other, by_name=self.steps.chance(0.4))
+
+    def _batch_set_operation(self, node: Node) -> Node:
+        few = self.steps.some(n for n in columns(node) if n not in ("rid", "r_rid"))[:2]
+        named = tuple((n, col(n)) for n in few or columns(node))
+        other = self._batch_branch() if set(few) <= set(COLUMNS) else self.steps.same_columns(node)
+        kinds = (columns(Select(one, named)) for one in (node, other))
+        if len({tuple(kind.items()) for kind in kinds}) > 1:
+            other = self.steps.same_columns(node)
+        verb = self.steps.pick(("intersect", "subtract"))
+        return SetOperation(Select(node, named), Select(other, named), verb)
+
+    def _batch_window_column(self, node: Node) -> Node:
+        times = [n for n, k in columns(node).items() if k == "timestamp"]
+        if not times or "w" in columns(node):
+            return self.steps.narrow(node)
+        window = self.steps.window(self.steps.pick(times), sessions=False)
+        return WindowColumn(node, window, "w")
+
+    def _batch_pivot(self, node: Node) -> Node:
+        kinds = columns(node)
+        keys = [n for n, k in kinds.items() if k in ("string", "int") and n != "k"]
+        numbers = [n for n, k in kinds.items() if k in ("int", "long") and n not in keys[:1]]
+        if kinds.get("k") != "string" or not keys or not numbers:
+            return self.steps.narrow(node)
+        fn = self.steps.pick(("count", "sum", "min", "max", "avg"))
+        agg = Agg(fn, self.steps.pick(numbers), "made")
+        values = self.steps.pick((("a", "b"), ("b", "z"), ("c",)))
+        return Pivot(node, tuple(keys[:1]), "k", values, agg)
 
     def _batch_dedup(self, node: Node) -> Node:
         kinds = columns(node)
@@ -81,7 +121,7 @@ class BatchMaker:
     def _batch_aggregate(self, node: Node) -> Node:
         kinds = columns(node)
         times = [n for n, k in kinds.items() if k == "timestamp"]
-        keys = [n for n, k in kinds.items() if k in ("string", "int")]
+        keys = [n for n, k in kinds.items() if k in ("string", "int") or n == "w"]
         window = (
             self.steps.window(self.steps.pick(times)) if times and self.steps.chance(0.5) else None
         )
@@ -90,7 +130,10 @@ class BatchMaker:
         chosen = self.steps.some(keys, 0)[:2] if keys else ()
         if window is not None and window.session and not chosen:
             window = Window(window.column, 10)
-        return self.steps.aggregate(node, window, chosen)
+        made = self.steps.aggregate(node, window, chosen)
+        if window is None and chosen and self.steps.chance(0.4):
+            return dataclasses.replace(made, grouping=self.steps.pick(("rollup", "cube")))
+        return made
 
     def _batch_join(self, node: Node) -> Node:
         other = node if self.steps.chance(0.25) else self._batch_branch()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 from properties.expressions import Expr, col, compare, lit
@@ -11,9 +12,11 @@ from properties.operator_tree import (
     Drop,
     Explode,
     Filter,
+    Named,
     Node,
     Rename,
     Select,
+    Unpivot,
     Window,
     WithColumn,
     columns,
@@ -21,7 +24,7 @@ from properties.operator_tree import (
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from properties.row_form import Kind
 
@@ -31,6 +34,7 @@ class Steps:
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
+        self._names = itertools.count(1)
 
     def chance(self, probability: float) -> bool:
         return self.rng.random() < probability
@@ -140,6 +144,9 @@ class Steps:
             options += [lambda: self._map(node, kept, "string")]
         if kinds.get("tags") == "array" and "tag" not in kinds:
             options += [lambda: Explode(node, "tags", "tag", outer=self.chance(0.3))]
+        if len(self._measures(kinds, kept)) > 1 and "name" not in kinds:
+            options += [lambda: self._unpivot(node, kept)]
+        options += [lambda: self.named(node)]
         if len(loose) > 1:
             options += [lambda: Drop(node, self.some(loose)[:2]), lambda: self._select(node, kept)]
             options += [lambda: self._rename(node, loose)]
@@ -149,6 +156,18 @@ class Steps:
         for _ in range(self.rng.randint(0, most)):
             node = self.narrow(node, keep, **how)
         return node
+
+    def named(self, node: Node) -> Node:
+        return Named(node, f"frame{next(self._names)}")
+
+    def _measures(self, kinds: Mapping[str, Kind], kept: set[str]) -> list[str]:
+        return [name for name, kind in kinds.items() if kind == "int" and name not in kept]
+
+    def _unpivot(self, node: Node, kept: set[str]) -> Node:
+        kinds = columns(node)
+        values = tuple(self.rng.sample(self._measures(kinds, kept), 2))
+        ids = [n for n in kinds if n in kept or (n not in values and self.chance(0.7))]
+        return Unpivot(node, tuple(ids), values)
 
     def _map(self, node: Node, kept: set[str], kind: Kind = "int") -> Node:
         kinds = columns(node)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from properties.expressions import Expr, col
+from properties.expressions import Expr, col, lit
 from properties.operator_tree import (
     Aggregate,
     Distinct,
@@ -14,13 +14,17 @@ from properties.operator_tree import (
     Join,
     Node,
     Read,
+    Rename,
     Select,
     Union,
     Watermark,
     Window,
+    WindowColumn,
+    WithColumn,
     columns,
     walk,
 )
+from properties.optimizer import event_times
 from properties.row_form import COLUMNS
 
 if TYPE_CHECKING:
@@ -47,6 +51,10 @@ class StreamMaker:
             (1.5, self._window_join),
             (1.5, self._windows_join_stream),
             (2.5, self._static_join),
+            (2.5, self._windows_in_columns),
+            (1.5, self._windows_joined),
+            (3, self._moved_times),
+            (2, self._moved_times_join),
         ]
         [shape] = self.steps.rng.choices([s for _, s in shapes], [weight for weight, _ in shapes])
         return shape()
@@ -73,7 +81,7 @@ class StreamMaker:
 
     def _windowed(self, node: Node, *, sessions: bool = True) -> Aggregate:
         keys = self._keys(node)
-        window = self.steps.window("ts", sessions=sessions and bool(keys))
+        window = self.steps.window(event_times(node)[0], sessions=sessions and bool(keys))
         return self.steps.aggregate(node, window, keys)
 
     def _windows(self) -> Node:
@@ -89,7 +97,8 @@ class StreamMaker:
         name = first.window.name
         if self.steps.chance(0.4) and not first.window.session:
             node: Node = Filter(first, self.steps.test(first)) if self.steps.chance(0.5) else first
-            return self.steps.aggregate(node, Window(name, size), self._keys(node))
+            slide = self.steps.pick((None, 10, 12)) if self.steps.chance(0.5) else None
+            return self.steps.aggregate(node, Window(name, size, slide), self._keys(node))
         rest = tuple((n, col(n)) for n in columns(first) if n != name)
         node = Select(first, (("ts", Expr("window_time", (col(name),))), *rest))
         node = self.steps.narrows(node, 1, ("ts",))
@@ -98,15 +107,15 @@ class StreamMaker:
         )
 
     def _deduplicated(self, node: Node) -> Node:
-        kinds = columns(node)
+        kinds, time = columns(node), event_times(node)[0]
         keyed = [n for n, k in kinds.items() if k in ("string", "int")] or list(kinds)
         match self.steps.pick(("distinct", "keys", "keys", "timed", "within")):
             case "distinct":
-                few = ("ts", *[n for n in self.steps.some(keyed)[:2] if n != "ts"])
+                few = (time, *[n for n in self.steps.some(keyed)[:2] if n != time])
                 return Distinct(Select(node, tuple((n, col(n)) for n in few)))
             case "timed":
                 return DropDuplicates(
-                    node, ("ts", *[n for n in self.steps.some(keyed)[:2] if n != "ts"])
+                    node, (time, *[n for n in self.steps.some(keyed)[:2] if n != time])
                 )
             case "within" if not any(isinstance(n, Union) for n in walk(node)):
                 return DropDuplicates(node, self.steps.some(keyed)[:2], within_watermark=True)
@@ -170,7 +179,8 @@ class StreamMaker:
 
     def _one_time(self, node: Node) -> Node:
         """Leave a join one event time: Spark refuses two in the next stateful operator."""
-        return Drop(node, ("r_ts",)) if "r_ts" in columns(node) else node
+        others = event_times(node)[1:]
+        return Drop(node, others) if others else node
 
     def _window_join(self) -> Node:
         window = self.steps.window("ts", sessions=False)
@@ -215,3 +225,83 @@ class StreamMaker:
         if self.steps.chance(0.3):
             joined = Filter(joined, self.steps.test(joined, plain=True))
         return self._windowed(joined) if self.steps.chance(0.5) else joined
+
+    # windows that are computed before they are grouped by
+
+    def _windows_in_columns(self) -> Node:
+        node = self._marked("a", ("k",)) if self.steps.chance(0.7) else self._moved("a", ("k",))
+        time, name = event_times(node)[0], "w"
+        node = WindowColumn(node, self.steps.window(time, sessions=False), name)
+        node = self.steps.narrows(node, 1, (time, name))
+        if self.steps.chance(0.3):
+            node, name = Rename(node, name, "span"), "span"
+        if self.steps.chance(0.4):
+            node = Drop(node, (time,))
+        if self.steps.chance(0.35):
+            size, slide = self.steps.pick(((20, None), (24, 12), (30, 10)))
+            return self.steps.aggregate(node, Window(name, size, slide), self._keys(node))
+        keys = (name, *self._keys(node))
+        return self.steps.narrows(self.steps.aggregate(node, None, keys), 1)
+
+    def _windows_joined(self) -> Node:
+        """Join two streams on windows that neither has been grouped by."""
+        window, sides = self.steps.window("ts", sessions=False), []
+        for source in "ab":
+            node = self._marked(source, ("k", "v", "rid"), plain=True)
+            kept = tuple((name, col(name)) for name in ("w", "k", "v", "rid"))
+            sides.append(Select(WindowColumn(node, window, "w"), kept))
+        how = self.steps.pick(("inner", "left", "right", "full"))
+        node = Join(sides[0], sides[1], how, ("w", "k"))
+        if how == "inner" and self.steps.chance(0.5):
+            node = self._one_time(node)
+            return self.steps.aggregate(node, None, (event_times(node)[0], "k"))
+        return node
+
+    # event times that are not the column that the source had
+
+    def _moved(self, source: str, keep: Iterable[str] = (), *, name: str | None = None) -> Node:
+        """Draw a source with a watermark on a time that was renamed, or computed from its time.
+
+        `name` is what the time is called in the end.
+        """
+        node: Node = Read(source)
+        if self.steps.chance(0.25):
+            node = Filter(node, self.steps.test(node, plain=True))
+        value = self._computed_time()
+        match self.steps.pick(("renamed", "computed", "overwritten", "selected")):
+            case "renamed":
+                node, time = Rename(node, "ts", "t"), "t"
+            case "computed":
+                node, time = WithColumn(node, "t", value), "t"
+                node = Drop(node, ("ts",)) if self.steps.chance(0.5) else node
+            case "overwritten":
+                node, time = WithColumn(node, "ts", value), "ts"
+            case _:
+                rest = tuple((n, col(n)) for n in columns(node) if n != "ts")
+                node, time = Select(node, (("t", value), *rest)), "t"
+        node = Watermark(node, self.steps.pick((0, 2, 5, 10)), time)
+        wanted = name or self.steps.pick((time, time, "u"))
+        if wanted != time:
+            node = Rename(node, time, wanted)
+        return self.steps.narrows(node, 2, {wanted, *keep}, plain=True)
+
+    def _computed_time(self) -> Expr:
+        op = self.steps.pick(("from_text", "from_seconds", "from_json", "minute", "later", "later"))
+        if op == "later":
+            return Expr(op, (col("ts"), lit(self.steps.pick((-30, 7, 90, 3600)))))
+        return Expr(op, (col("ts"),))
+
+    def _moved_times(self) -> Node:
+        node = self._moved("a")
+        state = self._deduplicated(node) if self.steps.chance(0.3) else self._windowed(node)
+        return self.steps.narrows(state, 1)
+
+    def _moved_times_join(self) -> Node:
+        keys = self.steps.pick((("k",), ("g",)))
+        sides = [self._moved(s, ("rid", "v", *keys), name="at") for s in "ab"]
+        how = self.steps.pick(("inner", "left", "right", "full", "leftsemi"))
+        low, high = self.steps.pick(((-5, 3), (0, 10), (-8, 0), (-60, 60)))
+        node: Node = Join(sides[0], sides[1], how, keys, low, high, time="at")
+        if how == "inner" and self.steps.chance(0.4):
+            return self._windowed(self._one_time(node), sessions=False)
+        return node

@@ -74,7 +74,7 @@ _AGGREGATES: dict[str, Callable[[list[Any]], Any]] = {
 }
 
 
-def _summarise(agg: Agg, rows: Sequence[Row]) -> Any:
+def summarise(agg: Agg, rows: Sequence[Row]) -> Any:
     if agg.fn == "count_all":
         return len(rows)
     found = [row[agg.column] for row in rows if row[agg.column] is not None]
@@ -90,5 +90,5 @@ def _summarise(agg: Agg, rows: Sequence[Row]) -> Any:
 def summary_row(node: Aggregate, group: Group, rows: Sequence[ModelRow]) -> ModelRow:
     names = (() if node.window is None else (node.window.name,)) + node.keys
     values = dict(zip(names, group, strict=True))
-    values |= {agg.name: _summarise(agg, [row.values for row in rows]) for agg in node.aggs}
+    values |= {agg.name: summarise(agg, [row.values for row in rows]) for agg in node.aggs}
     return ModelRow(values, all_of(row.prov for row in rows))

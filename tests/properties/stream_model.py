@@ -46,13 +46,16 @@ from properties.operator_tree import (
     Explode,
     Filter,
     Join,
+    Named,
     Node,
     Read,
     Rename,
     Select,
     Spec,
     Union,
+    Unpivot,
     Watermark,
+    WindowColumn,
     WithColumn,
     columns,
     join_columns,
@@ -99,6 +102,12 @@ class _Planner:
                 return Rowwise(node, self.plan(child, needed | refs(condition)))
             case WithColumn() | Select() | Rename() | Drop():
                 return Rowwise(node, self.plan(node.child, _read_by(node, needed)))
+            case Named(child):
+                return Rowwise(node, self.plan(child, needed))
+            case Unpivot(child, ids, values):
+                return Rowwise(node, self.plan(child, (needed & {*ids}) | {*values}))
+            case WindowColumn(child, window, name):
+                return Rowwise(node, self.plan(child, (needed - {name}) | {window.column}))
             case Explode(child, column, name):
                 return Rowwise(node, self.plan(child, (needed - {name}) | {column}))
             case Union(left, right):

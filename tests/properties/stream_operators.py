@@ -125,7 +125,8 @@ class Aggregating(Stateful):
         self._node = node
         self._time = 0
         if node.window is None:
-            self._time = node.keys.index(event_times(node.child)[0])
+            times = event_times(node.child)
+            self._time = next(i for i, key in enumerate(node.keys) if key in times)
         self._groups: dict[Group, list[ModelRow]] = {}
 
     def run(self, tick: Tick) -> list[ModelRow]:

@@ -29,14 +29,15 @@ from properties.operator_tree import (
     Distinct,
     Drop,
     DropDuplicates,
-    Explode,
     Filter,
     Join,
+    Narrow,
     Node,
     OrderLimit,
     Read,
     Rename,
     Select,
+    SetOperation,
     Spec,
     Union,
     Watermark,
@@ -388,9 +389,9 @@ def tables_of(spec: Spec, batches: Batches) -> Tables:
 
 def is_monotone(root: Node) -> bool:
     """Tell whether more rows can only mean more results, but for one aggregate."""
-    plain = (Read, Watermark, Filter, WithColumn, Select, Rename, Drop, Explode, Union, Aggregate)
     joins = [node.how for node in walk(root) if isinstance(node, Join)]
-    known = all(isinstance(node, (*plain, Join)) for node in walk(root))
+    plain = Narrow | Read | Watermark | Union | Aggregate | Join
+    known = all(isinstance(node, plain) for node in walk(root))
     aggregates = sum(isinstance(node, Aggregate) for node in walk(root))
     return known and aggregates <= 1 and set(joins) <= {"inner", "leftsemi"}
 
@@ -423,6 +424,9 @@ def test_random_pipelines_have_every_operator_and_every_freedom() -> None:
             spec = random_spec(seed, streaming=streaming)
             found |= {(streaming, type(node).__name__) for node in walk(spec.root)}
             found |= {(streaming, n.how) for n in walk(spec.root) if isinstance(n, Join)}
+            found |= {(streaming, n.grouping) for n in walk(spec.root) if isinstance(n, Aggregate)}
+            found |= {(streaming, n.verb) for n in walk(spec.root) if isinstance(n, SetOperation)}
+            found |= {(streaming, "fills") for n in walk(spec.root) if getattr(n, "fills", False)}
             data: Any = random_data(seed, spec)
             model = run_stream(spec, data) if streaming else run_batch(spec, data)
             for row in model.rows:
@@ -430,9 +434,10 @@ def test_random_pipelines_have_every_operator_and_every_freedom() -> None:
                 found |= {(streaming, name) for name, value in freedom.items() if value}
     everywhere = {"Filter", "WithColumn", "Select", "Rename", "Drop", "Explode", "Union", "Join"}
     everywhere |= {"Distinct", "DropDuplicates", "Aggregate", "inner", "left", "right", "full"}
-    everywhere |= {"leftsemi", "leftanti", "world", "one"}
+    everywhere |= {"leftsemi", "leftanti", "world", "one", "WindowColumn", "Unpivot", "Named"}
     expected = {(streaming, name) for streaming in (False, True) for name in everywhere}
-    expected |= {(False, "OrderLimit"), (True, "Watermark"), (True, "some")}
+    in_batch = {"OrderLimit", "Pivot", "rollup", "cube", "intersect", "subtract", "fills"}
+    expected |= {(False, name) for name in in_batch} | {(True, "Watermark"), (True, "some")}
     assert expected <= found
     assert (True, "OrderLimit") not in found
 

@@ -1,4 +1,8 @@
-"""Random pipelines over random data: agreement with the model, and the re-execution oracle."""
+"""Random pipelines over random data: agreement with the model, and the re-execution oracle.
+
+Of streams also how long clew holds the rows of a source: no row may expire before its last result.
+That needs a plan and no run, so many more streams are only planned.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from pyspark.errors import AnalysisException
 
 import clew
 from clew.exceptions import GraphError
+from clew.expiry.bound import bounds
 from clew.testing import (
     Traced,
     collect_traces,
@@ -23,6 +28,7 @@ from properties.agreement import explain
 from properties.batch_model import run_batch
 from properties.building import build
 from properties.freedom import is_settled
+from properties.last_use import too_early
 from properties.operator_tree import Join, walk
 from properties.random_rows import random_data
 from properties.random_specs import random_spec
@@ -39,13 +45,16 @@ _SIDE_BY_SIDE = 6
 
 def outcomes(setting: Setting) -> Iterator[Outcome]:
     """Check random pipelines in batch and as streams, at parallelism 1 and 2, in each capture."""
-    batches = 5 if setting.quick else 120
-    streams = 2 if setting.quick else 48
+    batches = 12 if setting.quick else 200
+    streams = 6 if setting.quick else 72
+    planned = 42 if setting.quick else 600
     for number in range(batches):
         yield from _batch(setting, setting.seed + number)
     for at in range(0, streams, _SIDE_BY_SIDE):
         seeds = range(setting.seed + at, setting.seed + min(at + _SIDE_BY_SIDE, streams))
         yield from _streams(setting, list(seeds))
+    for number in range(streams, streams + planned):
+        yield from _planned_stream(setting, setting.seed + number)
 
 
 def _batch(setting: Setting, seed: int) -> Iterator[Outcome]:
@@ -91,8 +100,7 @@ def _streams(setting: Setting, seeds: list[int]) -> Iterator[Outcome]:
         if not _is_valid(spec, frames):
             continue
         try:
-            traced = {name: clew.trace(df, name, event_time="ts") for name, df in frames.items()}
-            frame = build(spec, traced)
+            frame = _traced(spec, frames)
             query = stream_traces(frame, folder / "chk", found)
         except GraphError as refused:
             print(f"  stream pipeline {seed} is refused: {str(refused).splitlines()[0]}")
@@ -106,6 +114,7 @@ def _streams(setting: Setting, seeds: list[int]) -> Iterator[Outcome]:
         truth = run_stream(spec, data)
         outcome = check(f"stream pipeline {seed}, sets", _finished, spec, truth, found, query)
         yield outcome
+        yield check(f"stream pipeline {seed}, expiry", _expires, spec, data, truth, frame)
         if not outcome.wrong and found and _replays_in_batch(spec):
             tables = {n: setting.spark.read.parquet(str(p)) for n, p in paths.items()}
             row = found[seed % len(found)]
@@ -117,6 +126,33 @@ def _streams(setting: Setting, seeds: list[int]) -> Iterator[Outcome]:
             partial(_agrees, truth, spec),
             setting.folder / f"stream-{seed}" / "chk-pointers",
         )
+
+
+def _planned_stream(setting: Setting, seed: int) -> Iterator[Outcome]:
+    """Check for how long the rows of a stream are held, without running it."""
+    spec = random_spec(seed, streaming=True)
+    data: Any = random_data(seed, spec)
+    paths = {name: setting.folder / "planned" / name for name in (*spec.sources, *spec.statics)}
+    for path in paths.values():
+        path.mkdir(parents=True, exist_ok=True)
+    frames = read_frames(setting.spark, spec, paths)
+    if not _is_valid(spec, frames):
+        return
+    try:
+        frame = _traced(spec, frames)
+    except GraphError:
+        return  # a stream that runs says why
+    truth = run_stream(spec, data)
+    yield check(f"stream pipeline {seed}, expiry", _expires, spec, data, truth, frame)
+
+
+def _traced(spec: Any, frames: Mapping[str, DataFrame]) -> Any:
+    return build(spec, {n: clew.trace(df, n, event_time="ts") for n, df in frames.items()})
+
+
+def _expires(spec: Any, data: Any, truth: Any, frame: Any) -> str:
+    wrong = too_early(spec, data, truth, bounds(frame.node))
+    return "\n".join([repr(spec), *wrong]) if wrong else ""
 
 
 def _pointed(query: Any, pointed: list[Any]) -> Any:

@@ -128,7 +128,9 @@ def test_a_row_without_a_time_and_one_that_nobody_reads(tmp_path: Path) -> None:
     assert result.why == "no query that may still run reads `q`"
 
 
-def chained(folder: Path, *, read_as: str = "stopped", ends: bool = False) -> Path:
+def chained(
+    folder: Path, *, read_as: str = "stopped", ends: bool = False, by_window: bool = False
+) -> Path:
     """Let `accidents` read the results of `stopped`, which is two minutes past all its rows."""
     store = StoreBuilder(folder / "prov")
     store.source("r", event_time="ts")
@@ -138,6 +140,7 @@ def chained(folder: Path, *, read_as: str = "stopped", ends: bool = False) -> Pa
         ["r"],
         bounds={"r": bound(2 * MINUTE)},
         runs=[{"run": RUN, "checkpoint": "nowhere"}],
+        by_window=by_window,
     )
     store.batch(
         "stopped",
@@ -159,6 +162,17 @@ def chained(folder: Path, *, read_as: str = "stopped", ends: bool = False) -> Pa
     )
     store.batch("accidents", 0, watermark_ms=mark, rows={}, edges=[])
     return folder / "prov"
+
+
+def test_a_result_that_is_timed_by_its_window_is_alive_while_it_is_read(tmp_path: Path) -> None:
+    # Whoever reads it may put the watermark on another of its columns, which may be later.
+    with open_store(chained(tmp_path, by_window=True)) as prov:
+        found = prov.expiry("stopped", {"n": 1})
+        assert (found.status, found.expires, found.query) == ("alive", None, "accidents")
+        assert "by which time it reads these results is not known" in found.why
+        assert not prov.expired("stopped")
+    with open_store(chained(tmp_path / "ended", by_window=True, ends=True)) as prov:
+        assert prov.expiry("stopped", {"n": 1}).status == "expired"
 
 
 def test_a_row_whose_reader_has_readers_is_alive(

@@ -14,7 +14,17 @@ from clew.again.reach import is_stateful, obstacle, reach, stream_obstacle
 from clew.again.trials import can_share
 from clew.exceptions import CaptureRefusedError
 from clew.expiry.bound import bounds
-from clew.plan.facts import AtOnce, Facts, For, Rows, UntilMet, UntilPassed, WithoutEnd, WithTables
+from clew.plan.facts import (
+    AtOnce,
+    Facts,
+    For,
+    Rows,
+    UntilMet,
+    UntilPassed,
+    WithoutEnd,
+    WithoutWindow,
+    WithTables,
+)
 from clew.plan.node import Node
 from clew.testing import read_batches, write_batches
 from frames import READINGS, READINGS_DDL, at
@@ -115,12 +125,11 @@ def test_how_long_rows_are_kept_is_read_off_the_step(
     near = F.expr("rid = r AND ts BETWEEN t AND t + INTERVAL 1 MINUTE")
 
     assert marked.filter("kwh > 0").node.operator.facts.keeps == AtOnce()
-    assert marked.groupBy(window).count().node.operator.facts.keeps == UntilPassed(
-        "window(ts, '2 minutes', '2 minutes', '0 second')", "window"
-    )
-    assert marked.groupBy("meter").count().node.operator.facts.keeps == WithoutEnd(
-        "`count(1) AS count by meter` has no window"
-    )
+    assert marked.groupBy("ts").count().node.operator.facts.keeps == UntilPassed("ts", "ts")
+    windowed = marked.groupBy(window).count().node.operator.facts.keeps
+    assert isinstance(windowed, UntilPassed)
+    assert (windowed.time is window, windowed.column) == (True, "window")
+    assert marked.groupBy("meter").count().node.operator.facts.keeps == WithoutWindow()
     assert marked.join(other, near).node.operator.facts.keeps == UntilMet(("ts", "t"))
     assert marked.join(table, "rid").node.operator.facts.keeps == WithTables()
     forever = "`dropDuplicates` without a watermark remembers rows for ever"

@@ -24,6 +24,7 @@ from clew.again.tables import local_path
 from clew.capture.properties import PROPERTIES, Properties
 from clew.expiry.between import between
 from clew.expiry.lead import lead
+from clew.operators.keep import shown
 from clew.operators.source import Source
 from clew.plan.facts import For, UntilMet, UntilPassed
 from clew.plan.node import interpret, rebuilt, with_secret
@@ -242,7 +243,7 @@ def _kept_seconds(node: Node) -> Iterator[float]:
         micros: int | None = None
         match each.operator.facts.keeps:
             case UntilPassed(time, _):
-                micros = lead(each.inputs[0], time)
+                micros = lead(each.inputs[0], shown(time))
             case For(size, _):
                 micros = size
             case UntilMet():

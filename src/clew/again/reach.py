@@ -264,8 +264,9 @@ def _join_by_arrival(
         return "a semi join of two streams keeps the match that came first"
     if pairing.how == "outer":
         return "a full join of two streams matches nulls, and of two tables it does not"
+    text = " ".join(pairing.names or [shown(pairing.on)])
     for name, side in zip(times, node.inputs, strict=True):
-        is_used = name is None or re.search(rf"\b{re.escape(name)}\b", pairing.text)
+        is_used = name is None or re.search(rf"\b{re.escape(name)}\b", text)
         if not is_used and _is_raw(side):
             # Spark compares a column with the watermark only if the query still needs it.
             return f"whether the join drops late rows depends on `{name}`, which it does not use"

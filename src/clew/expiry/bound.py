@@ -19,10 +19,20 @@ from typing import TYPE_CHECKING, Any
 
 from clew.expiry.between import between
 from clew.expiry.lead import lead
+from clew.operators.keep import shown
 from clew.operators.source import Source
 from clew.operators.untouched import origin_of
 from clew.plan.columns import quote
-from clew.plan.facts import AtOnce, For, Rows, UntilMet, UntilPassed, WithoutEnd, WithTables
+from clew.plan.facts import (
+    AtOnce,
+    For,
+    Rows,
+    UntilMet,
+    UntilPassed,
+    WithoutEnd,
+    WithoutWindow,
+    WithTables,
+)
 from clew.plan.written import written
 
 if TYPE_CHECKING:
@@ -98,14 +108,24 @@ def _after(node: Node, before: list[dict[str, Bound]]) -> dict[str, Bound]:
         case For(micros, _):
             return _windowed(together, micros)
         case UntilPassed(time, _):
-            return _until_passed(node, time, together)
+            return _until_passed(node, shown(time), together)
         case UntilMet(times):
             return _until_met(node, times, together)
         case WithTables():
             return _with_tables(node, together, before)
-        case WithoutEnd(why):
-            unknown = f"for how long `{operator.kind}` keeps rows is not known"
-            return _without(together, why or unknown)
+        case WithoutWindow() | WithoutEnd():
+            return _without(together, _why_for_ever(node))
+
+
+def _why_for_ever(node: Node) -> str:
+    """Say why a step gives no bound; where it aggregates, what is aggregated says which it is."""
+    operator = node.operator
+    facts = operator.facts
+    if isinstance(facts.keeps, WithoutWindow):
+        called = written(operator.label) if facts.evaluates else operator.kind
+        return f"`{called}` has no window"
+    why = facts.keeps.why if isinstance(facts.keeps, WithoutEnd) else None
+    return why or f"for how long `{operator.kind}` keeps rows is not known"
 
 
 def _watermarked(node: Node, column: str, before: dict[str, Bound]) -> dict[str, Bound]:

@@ -199,6 +199,8 @@ class Horizon:
                 return Limit(never=True)
             if bound["by_arrival"] and self.repeats(stream):
                 return Limit(never=True)
+            if bound["waits"] and self._is_timed_by_window(stream):
+                return Limit(never=True)
             if bound["waits"]:
                 at = self._watermark_us(query) - bound["micros"] - _REST_OF_MILLISECOND
                 before = at if before is None else min(before, at)
@@ -225,6 +227,9 @@ class Horizon:
                     *reasons,
                     "equal rows are one row here, so it may come again at any time",
                 )
+            elif bound["waits"] and self._is_timed_by_window(stream):
+                why = f"by which time it reads these results is not known; `{stream}` names none"
+                reasons = (*reasons, why)
             found.append(
                 Hold(
                     query,
@@ -247,6 +252,10 @@ class Horizon:
         """Tell whether equal rows are one row, so that a row may come again at any time."""
         identity = self._snapshot.streams[stream].identity or {}
         return identity.get("kind") == "content"
+
+    def _is_timed_by_window(self, stream: str) -> bool:
+        """Tell whether rows have the end of their window for a time; a reader may go by another."""
+        return self._snapshot.streams[stream].by_window
 
     def _watermark_us(self, query: str) -> int:
         reached = self._reached.get(query)

@@ -23,11 +23,10 @@ from clew.operators.untouched import origin_of
 from clew.plan.algebra import Groups, Members
 from clew.plan.analysis import change, describe
 from clew.plan.columns import WATERMARK, at_hand, named, quote, real_name, refuse_nameless, sole
-from clew.plan.facts import Facts, Keeps, Rows, UntilPassed, WithoutEnd, stated
+from clew.plan.facts import Facts, Keeps, Rows, UntilPassed, WithoutEnd, WithoutWindow, stated
 from clew.plan.made import expression, split
 from clew.plan.node import Annotated, Node
 from clew.plan.spans import span_column
-from clew.plan.written import written
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -111,12 +110,12 @@ class Aggregate:
 
     @property
     def facts(self) -> Facts:
-        keeps: Keeps = WithoutEnd(f"`{written(self.label)}` has no window")
+        keeps: Keeps = WithoutWindow()
         if self.session is not None:
             keeps = WithoutEnd("a session window may grow without end")
         elif self.clock is not None:
             key = self.clock.key
-            keeps = UntilPassed(shown(self.keys[key]), self.key_names[key])
+            keeps = UntilPassed(self.keys[key], self.key_names[key])
         has_groups = self.grouping == "groupBy" and len(self.keys) > 0
         return stated(
             Rows.GATHERED,
@@ -384,8 +383,7 @@ class Pivot:
 
     @property
     def facts(self) -> Facts:
-        keeps = WithoutEnd(f"`{self.kind}` has no window")
-        return stated(Rows.GATHERED, keeps, aggregates=True, of_nothing=not self.keys)
+        return stated(Rows.GATHERED, WithoutWindow(), aggregates=True, of_nothing=not self.keys)
 
     def made_of(self, node: Node, column: str) -> tuple[Made, ...]:
         return ()

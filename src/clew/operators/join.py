@@ -95,7 +95,7 @@ class Join:
             closes=of_streams,
             rests_on_others=self.how not in ("inner", "cross"),
             keeps_apart=self.how not in ("semi", "anti"),
-            pairing=Pairing(self.how, self.times, tuple(names), " ".join(names or [self.label])),
+            pairing=Pairing(self.how, self.times, tuple(names), self.on),
         )
 
     def made_of(self, node: Node, column: str) -> tuple[Made, ...]:

@@ -20,7 +20,7 @@ from clew.exceptions import ColumnError, OpaqueOperatorError
 from clew.operators.groups import grouped
 from clew.operators.keep import shown
 from clew.plan.columns import named, quote, refuse_reserved, user_columns
-from clew.plan.facts import AtOnce, Facts, Rows, WithoutEnd, stated
+from clew.plan.facts import AtOnce, Facts, Rows, WithoutWindow, stated
 from clew.plan.node import Annotated, Node
 
 if TYPE_CHECKING:
@@ -99,8 +99,7 @@ class MapGroups:
 
     @property
     def facts(self) -> Facts:
-        keeps = WithoutEnd(f"`{self.kind}` has no window")
-        return stated(Rows.GATHERED, keeps, hands_over_groups=True)
+        return stated(Rows.GATHERED, WithoutWindow(), hands_over_groups=True)
 
     def made_of(self, node: Node, column: str) -> tuple[Made, ...]:
         return ()

@@ -21,7 +21,7 @@ from clew.operators.groups import key_name
 from clew.operators.keep import shown
 from clew.plan.algebra import LATE, Members, Related
 from clew.plan.columns import named, quote, refuse_reserved, sole, user_columns
-from clew.plan.facts import Facts, Rows, WithoutEnd, stated
+from clew.plan.facts import Facts, Rows, WithoutWindow, stated
 from clew.plan.node import Annotated, Node
 
 if TYPE_CHECKING:
@@ -66,9 +66,12 @@ class Through:
 
     @property
     def facts(self) -> Facts:
-        keeps = WithoutEnd(f"`{self.kind}` has no window")
         return stated(
-            Rows.GATHERED, keeps, rests_on_others=True, hands_over_groups=True, by_condition=True
+            Rows.GATHERED,
+            WithoutWindow(),
+            rests_on_others=True,
+            hands_over_groups=True,
+            by_condition=True,
         )
 
     def made_of(self, node: Node, column: str) -> tuple[Made, ...]:

@@ -4,13 +4,17 @@ Each operator states its facts in one object, and whoever needs to know somethin
 them and names no operator: the bound U, how far around a result one must read, what can be computed
 again, which trials may share a job. So a new operator touches its own file, and what it does not
 say is taken as the worst: it keeps rows for ever, chooses anew each time, and rests on everything.
+Facts are asked for again and again, so nothing in them asks Spark: columns stand there as given.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
 
 
 class Rows(Enum):
@@ -37,11 +41,11 @@ class UntilPassed:
     """A row is kept until the watermark has passed a time of it, and refused from then on.
 
     Attributes:
-        time: The time, or the window, over the columns of the input, as Spark writes it.
+        time: The time, or the window, over the columns of the input, as the user gave it.
         column: The column that holds it afterwards.
     """
 
-    time: str
+    time: Column | str
     column: str
 
 
@@ -75,6 +79,11 @@ class WithTables:
 
 
 @dataclass(frozen=True, slots=True)
+class WithoutWindow:
+    """Rows are kept for ever, since nothing closes a group."""
+
+
+@dataclass(frozen=True, slots=True)
 class WithoutEnd:
     """Rows are kept for ever, or nobody knows how long.
 
@@ -85,7 +94,7 @@ class WithoutEnd:
     why: str | None = None
 
 
-Keeps = AtOnce | UntilPassed | For | UntilMet | WithTables | WithoutEnd
+Keeps = AtOnce | UntilPassed | For | UntilMet | WithTables | WithoutWindow | WithoutEnd
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +105,13 @@ class Pairing:
         how: Which rows without a partner are there as well, in Spark's word.
         times: The column of each input that a join of two streams compares; None for other joins.
         names: The columns that both inputs have, where the condition is that they are equal.
-        text: The condition, or the names, as the user wrote it.
+        on: The condition, or the names, as the user gave it.
     """
 
     how: str
     times: tuple[str | None, str | None] | None
     names: tuple[str, ...]
-    text: str
+    on: Any
 
     @property
     def waits(self) -> bool:

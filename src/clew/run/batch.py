@@ -250,6 +250,8 @@ class TracedWriter:
             write(self._writer(clean))
 
         described = describe_streams(self._node, name, choice, run)
+        time = time_of_results(self._node.schema, settings.event_time, settings.mask)
+        described[-1]["by_window"] = time is not None and time.is_window
         described[-1]["assertions"] = describe_recorded(streams, settings.content)
         mask_described(described, settings.mask)
         for stream in described:
@@ -261,7 +263,7 @@ class TracedWriter:
             run=run,
             sink=FunctionSink(write_all),
             keep_id=settings.keep_id,
-            time=time_of_results(self._node.schema, settings.event_time, settings.mask),
+            time=time,
             skip_empty=False,
             capture=choice.kind,
             mask=settings.mask.keyed(secret),

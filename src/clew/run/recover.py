@@ -68,6 +68,8 @@ def recover(
     run = uuid.uuid4().hex[:8]
     choice = Choice(SETS, "recovered from the checkpoint and the source")
     described = describe_streams(node, name, choice, run)
+    time = time_of_results(node.schema, None, NOTHING)
+    described[-1]["by_window"] = time is not None and time.is_window
     for stream in described:
         put_stream(root, stream)
     job = BatchJob(
@@ -75,7 +77,7 @@ def recover(
         writer=name,
         run=run,
         sink=NoSink(),
-        time=time_of_results(node.schema, None, NOTHING),
+        time=time,
         skip_empty=False,
         repeating=repeating(node),
         version=described[-1]["version"],

@@ -398,6 +398,8 @@ class TracedStreamWriter:
         described = describe_streams(self._node, str(self._name), choice, *at)
         if choice.kind.carries_sources:
             described[-1]["state"]["carried"] = carried_in_state(node)
+        _, time = self._results(settings)
+        described[-1]["by_window"] = time is not None and time.is_window
         described[-1]["assertions"] = describe_recorded(streams, settings.content)
         mask_described(described, settings.mask)
         return described

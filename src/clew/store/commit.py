@@ -323,7 +323,7 @@ def stored_mask(root: Path, writer: str) -> Mask:
 
 OF_VERSION = (
     *("graph", "schema", "exactness", "bounds", "capture", "why"),
-    *("pipeline", "settings", "signature", "shape", "functions", "meaning", "state"),
+    *("pipeline", "settings", "signature", "shape", "functions", "meaning", "state", "by_window"),
 )
 """What is said of a stream that belongs to one version of its query."""
 

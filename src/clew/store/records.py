@@ -163,6 +163,7 @@ class StreamRecord:
         keeps_rows: The store has the rows themselves, not only their keys.
         version: The version of its query that all of this is about, the newest.
         earlier: The versions before it, as the store describes them.
+        by_window: The time of some of its rows is the end of their window, since nobody named one.
     """
 
     name: str
@@ -182,6 +183,7 @@ class StreamRecord:
     keeps_rows: bool = True
     version: str | None = None
     earlier: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    by_window: bool = False
 
     def in_version(self, version: str | None) -> StreamRecord:
         """Return the stream as it was in a version of its query; as it is if there is no such."""
@@ -255,7 +257,7 @@ def read_stream(path: Path) -> StreamRecord:
     exactness = data.get("exactness")
     schema = data.get("schema") or {}
     graph = data.get("graph") or {}
-    earlier = (data.get("earlier") or {}).values()
+    earlier = tuple((data.get("earlier") or {}).values())
     before = [name for each in earlier for name in (each.get("graph") or {}).get("sources") or ()]
     return StreamRecord(
         name=data["name"],
@@ -277,6 +279,7 @@ def read_stream(path: Path) -> StreamRecord:
         keeps_rows=(data.get("assertions") or {}).get("content") != "first",
         version=data.get("version"),
         earlier=dict(data.get("earlier") or {}),
+        by_window=any(each.get("by_window") for each in (data, *earlier)),
     )
 
 

@@ -172,6 +172,7 @@ _OF_VERSION: dict[str, Shape] = {
     "shape": maybe(text),
     "functions": maybe(text),
     "meaning": maybe(text),
+    "by_window": maybe(flag),
     "state": maybe(record({"kept": flag, "clears_us": maybe(whole)}, {"carried": maybe(text)})),
 }
 _STREAM = record(
